@@ -1,0 +1,2 @@
+//! `apoidea`.
+fn main() {}

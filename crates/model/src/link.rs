@@ -1,0 +1,27 @@
+//! Links on their way from the page that mentions them to the peer that owns their domain.
+
+use crate::{CrawlId, PageUrl};
+use serde::{Deserialize, Serialize};
+
+/// A URL to be considered for crawling, with what its finder knows about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// The page.
+    pub url: PageUrl,
+    /// Links followed from a seed to get here; 0 for a seed.
+    pub depth: u16,
+}
+
+/// Links for one owner, sent when full or old and acknowledged when durable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkBatch {
+    /// The crawl they belong to.
+    pub crawl: CrawlId,
+    /// At most [`LinkBatch::MAX_LINKS`].
+    pub links: Vec<Link>,
+}
+
+impl LinkBatch {
+    /// Most links in a batch, so that a full batch of longest URLs still has a bounded size on the wire.
+    pub const MAX_LINKS: usize = 256;
+}
