@@ -17,7 +17,7 @@ pub use content::ContentHash;
 pub use crawl_id::CrawlId;
 pub use domain::{Domain, InvalidDomain};
 pub use key::{InvalidKey, Key};
-pub use link::{Link, LinkBatch};
+pub use link::{Link, LinkBatch, Target};
 pub use page_url::{InvalidUrl, PageUrl, UrlHash};
 pub use peer_id::PeerId;
 pub use pending::{Pending, Slot};

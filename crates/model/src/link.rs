@@ -3,6 +3,16 @@
 use crate::{CrawlId, PageUrl};
 use serde::{Deserialize, Serialize};
 
+/// What is expected behind a URL, which decides how the answer is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub enum Target {
+    /// A page: archived, and its links are followed.
+    #[default]
+    Page,
+    /// A sitemap: only read for the URLs it lists.
+    Sitemap,
+}
+
 /// A URL to be considered for crawling, with what its finder knows about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
@@ -10,6 +20,8 @@ pub struct Link {
     pub url: PageUrl,
     /// Links followed from a seed to get here; 0 for a seed.
     pub depth: u16,
+    /// What is expected there.
+    pub target: Target,
 }
 
 /// Links for one owner, sent when full or old and acknowledged when durable.

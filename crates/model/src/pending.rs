@@ -1,6 +1,6 @@
 //! A URL waiting in its domain's queue.
 
-use crate::{PageUrl, Time};
+use crate::{PageUrl, Target, Time};
 use serde::{Deserialize, Serialize};
 
 /// A place in a domain's queue; the smallest is fetched first.
@@ -21,6 +21,8 @@ pub struct Pending {
     pub url: PageUrl,
     /// Links followed from a seed.
     pub depth: u16,
+    /// What is expected there.
+    pub target: Target,
     /// Fetches that failed so far.
     pub attempts: u8,
     /// Not to be fetched earlier: a retry waits.
