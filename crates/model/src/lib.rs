@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads a clock or draws a random number. A value of one of these types is valid by
 //! construction: whoever holds a [`PageUrl`] need not canonicalise it again.
 
+mod address;
 mod content;
 mod crawl_id;
 mod domain;
@@ -13,6 +14,7 @@ mod peer_id;
 mod pending;
 mod time;
 
+pub use address::{InvalidNetwork, Network, Reach, is_global};
 pub use content::ContentHash;
 pub use crawl_id::CrawlId;
 pub use domain::{Domain, InvalidDomain};
