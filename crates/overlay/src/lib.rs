@@ -1,1 +1,17 @@
-//! Placeholder.
+//! How peers find and reach each other.
+//!
+//! [`Overlay`] is what the crawler needs of any lookup system: who is responsible for a key, and a way to ask that peer
+//! something. [`Fixed`] answers from a known list of members, [`Chord`] from a ring that anyone may join. Both speak
+//! through one [`Transport`]: QUIC between peers that prove who they are by their keys.
+//!
+//! What the requests mean is left to the crate above, which registers a [`Service`].
+
+mod identity;
+mod kind;
+mod overlay;
+mod service;
+
+pub use identity::{Identity, IdentityError};
+pub use kind::Kind;
+pub use overlay::{ArcChange, ArcMove, LookupError, Overlay, RequestError};
+pub use service::{Refusal, Request, Service, Silent};

@@ -1,0 +1,102 @@
+//! What the crawler needs of any lookup system, and no more.
+//!
+//! Peers are addressed by [`PeerId`] throughout: addresses change, are learned, and may lead through a relay.
+
+use crate::{Kind, Refusal};
+use apoidea_model::{Key, PeerId};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use std::time::Duration;
+use tokio::sync::broadcast;
+
+/// A lookup system together with a way to reach the peers it names.
+pub trait Overlay: Send + Sync + 'static {
+    /// This peer.
+    fn me(&self) -> PeerId;
+
+    /// The `count` distinct peers responsible for `key`, its owner first; fewer only if fewer peers exist.
+    fn owners(&self, key: Key, count: usize) -> BoxFuture<'_, Result<Vec<PeerId>, LookupError>>;
+
+    /// Is this peer the owner of `key`, as far as it knows now?
+    fn owns(&self, key: Key) -> bool;
+
+    /// Asks a peer something. Dropping the future cancels the request at both ends.
+    fn request(&self, to: PeerId, kind: Kind, body: Bytes) -> BoxFuture<'_, Result<Bytes, RequestError>>;
+
+    /// Tells from now on which parts of the ring this peer gained or lost. A receiver that lagged has missed some and
+    /// must compare everything it holds with its owners.
+    fn arc_changes(&self) -> broadcast::Receiver<ArcChange>;
+}
+
+/// How many arc changes wait for a slow receiver before it counts as lagging.
+pub(crate) const ARC_CHANGES: usize = 1024;
+
+/// A part of the ring came to this peer or went away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ArcChange {
+    /// The arc begins just after this key…
+    pub after: Key,
+    /// …and ends with this one.
+    pub upto: Key,
+    /// Which way it moved.
+    pub moved: ArcMove,
+}
+
+/// Which way an arc moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ArcMove {
+    /// This peer owns it now; before, the other one did, if anyone is known to have.
+    Gained(Option<PeerId>),
+    /// The other peer owns it now, if anyone is known to.
+    Lost(Option<PeerId>),
+}
+
+/// Why the peers responsible for a key are not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LookupError {
+    /// Nobody answered in time.
+    #[error("the lookup found no answer within {0:?}")]
+    TimedOut(Duration),
+    /// Too many lookups are under way.
+    #[error("too many lookups are under way")]
+    Busy,
+    /// This peer is not part of the ring yet, or no longer.
+    #[error("this peer is not a member of the ring")]
+    NotJoined,
+    /// The overlay was shut down.
+    #[error("the overlay is shut down")]
+    Closed,
+}
+
+/// Why a request has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// No connection to the peer could be made: see the reason of the last attempt.
+    #[error("the peer cannot be reached: {0}")]
+    Unreachable(String),
+    /// The connection was lost before the answer came; the peer may have acted on the request.
+    #[error("the connection was lost: {0}")]
+    Lost(String),
+    /// The answer took too long.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+    /// The peer refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The request is larger than a frame may be.
+    #[error("the request has {0} bytes, more than a frame holds")]
+    TooLarge(usize),
+    /// The answer was not what the protocol says.
+    #[error("the answer was malformed")]
+    Malformed,
+    /// The overlay was shut down.
+    #[error("the overlay is shut down")]
+    Closed,
+}
+
+impl RequestError {
+    /// Does this say that the peer itself is gone, rather than that it did not like the request?
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::Lost(_) | Self::TimedOut(_))
+    }
+}
