@@ -1,0 +1,52 @@
+//! What a simulation has shown: figures with their targets, as a table for people and as data for scripts.
+
+use super::Options;
+use serde::Serialize;
+use std::fmt;
+
+/// The outcome of one simulation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// What was simulated.
+    pub options: Options,
+    /// What was measured, in the order in which it is shown.
+    pub figures: Vec<Figure>,
+    /// Invariants that were broken, each with its moment and peer; empty in a sound run.
+    pub violations: Vec<String>,
+}
+
+/// One measured value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure {
+    /// What was measured, with its unit.
+    pub name: String,
+    /// The value.
+    pub value: f64,
+    /// What it should be, in words; empty where there is no target.
+    pub target: String,
+    /// Does the value meet the target? None where there is no target.
+    pub met: Option<bool>,
+}
+
+impl Report {
+    /// Was every target met and no invariant broken?
+    pub fn is_sound(&self) -> bool {
+        self.violations.is_empty() && self.figures.iter().all(|figure| figure.met != Some(false))
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Options { scenario, peers, seed, .. } = &self.options;
+        writeln!(f, "{scenario}: {peers} peers, seed {seed}")?;
+        for Figure { name, value, target, met } in &self.figures {
+            let mark = match met {
+                Some(true) => "ok",
+                Some(false) => "MISSED",
+                None => "",
+            };
+            writeln!(f, "  {name:<44} {value:>14.4}  {target:<24} {mark}")?;
+        }
+        self.violations.iter().try_for_each(|violation| writeln!(f, "  BROKEN {violation} (seed {seed})"))
+    }
+}

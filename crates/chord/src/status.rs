@@ -1,0 +1,46 @@
+//! What a ring shows of itself: for `apoidea peers`, the dashboard and the tests.
+
+use crate::{Contact, arc::Arc, event::Phase, message::Kind, message::Scale};
+use apoidea_model::PeerId;
+use serde::Serialize;
+use std::time::Duration;
+
+/// A snapshot of one peer's view of the ring.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    /// This peer.
+    pub me: PeerId,
+    /// Its relation to the ring.
+    pub phase: Phase,
+    /// Does it keep the full membership?
+    pub scale: Scale,
+    /// What it owns.
+    pub arc: Option<Arc>,
+    /// Who is before it.
+    pub predecessor: Option<Contact>,
+    /// Who is after it, nearest first.
+    pub successors: Vec<Contact>,
+    /// The leaf peers: predecessors, farthest first, then successors.
+    pub leaves: Vec<Contact>,
+    /// Distinct fingers beyond the successors, nearest first.
+    pub fingers: Vec<Contact>,
+    /// Measured round trips.
+    pub round_trips: Vec<(PeerId, Duration)>,
+    /// Members of the ring, as far as can be told from here.
+    pub size_estimate: f64,
+    /// Arcs in the cache.
+    pub cached_arcs: usize,
+    /// Messages by kind.
+    pub counters: Vec<Counter>,
+}
+
+/// How many messages of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Counter {
+    /// Which kind.
+    pub kind: Kind,
+    /// Sent so far.
+    pub sent: u64,
+    /// Received so far.
+    pub received: u64,
+}
