@@ -1,1 +1,27 @@
-//! Placeholder.
+//! What a peer remembers on disk: its domains and their queues, the outbox, content facts, and the pages themselves.
+//!
+//! Two parts that meet in one commit. The [`Store`] is a database of small facts with one atomic, durable [`Commit`]
+//! at a time; the [`archive`] is a folder of WARC files. A commit carries the archive's [`archive::Mark`], so that
+//! after a crash both tell the same story. This crate knows bytes and order; what a domain's state means, and when
+//! to commit, is left to the peer.
+
+pub mod archive;
+mod commit;
+mod content_facts;
+mod domains;
+mod lock;
+mod outbox;
+mod parked;
+mod queue;
+mod read_error;
+mod seen_log;
+mod store;
+mod tables;
+mod values;
+
+pub use commit::{Commit, CommitError};
+pub use content_facts::Fact;
+pub use outbox::OutboxRecord;
+pub use read_error::ReadError;
+pub use seen_log::Seen;
+pub use store::{OpenError, Options, Store};

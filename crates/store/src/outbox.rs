@@ -1,0 +1,109 @@
+//! Links on their way out: what was found on each page, kept until the owners of the links have acknowledged them.
+
+use crate::{Commit, ReadError, Store, tables::Table, values};
+use apoidea_model::Link;
+use std::ops::Bound;
+
+/// The links of one page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboxRecord {
+    /// Order of discovery, chosen by the peer and unique.
+    pub sequence: u64,
+    /// What was found.
+    pub links: Vec<Link>,
+}
+
+impl Store {
+    /// The first `limit` records that come after a sequence number.
+    pub fn outbox(&self, after: Option<u64>, limit: usize) -> Result<Vec<OutboxRecord>, ReadError> {
+        let start = match after {
+            Some(sequence) => Bound::Excluded(sequence.to_be_bytes()),
+            None => Bound::Unbounded,
+        };
+        self.read(|tables| {
+            let entries = tables.space(Table::Outbox).range((start, Bound::Unbounded)).take(limit);
+            entries.map(|entry| decode(entry.into_inner()?)).collect()
+        })
+    }
+
+    /// The highest sequence number in the outbox.
+    pub fn last_in_outbox(&self) -> Result<Option<u64>, ReadError> {
+        self.read(|tables| {
+            let last = tables.space(Table::Outbox).last_key_value();
+            last.map(|entry| decode_sequence(&entry.key()?)).transpose()
+        })
+    }
+
+    /// How many records wait.
+    pub fn outbox_count(&self) -> Result<u64, ReadError> {
+        self.counter(values::OUTBOX)
+    }
+}
+
+impl Commit {
+    /// Keeps the links of a page, or replaces the record when only some of them are left.
+    pub fn put_outbox(&mut self, sequence: u64, links: &[Link]) {
+        let bytes = postcard::to_stdvec(links).expect("URLs and numbers always serialise");
+        self.put(Table::Outbox, sequence.to_be_bytes().into(), bytes.into());
+    }
+
+    /// Drops a record: all its links are durable elsewhere.
+    pub fn remove_outbox(&mut self, sequence: u64) {
+        self.remove(Table::Outbox, sequence.to_be_bytes().into());
+    }
+}
+
+fn decode((key, value): fjall::KvPair) -> Result<OutboxRecord, ReadError> {
+    let links = postcard::from_bytes(&value).map_err(|_| ReadError::corrupt("outbox record", &key))?;
+    Ok(OutboxRecord { sequence: decode_sequence(&key)?, links })
+}
+
+fn decode_sequence(key: &[u8]) -> Result<u64, ReadError> {
+    let bytes = key.try_into().map_err(|_| ReadError::corrupt("outbox record", key))?;
+    Ok(u64::from_be_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::open;
+    use apoidea_model::{PageUrl, Target};
+
+    fn links(urls: &[&str]) -> Vec<Link> {
+        let link = |url: &&str| Link { url: PageUrl::parse(url).unwrap(), depth: 3, target: Target::Page };
+        urls.iter().map(link).collect()
+    }
+
+    #[test]
+    fn records_wait_in_order_until_removed() {
+        let (_folder, store) = open();
+        let (one, two) =
+            (links(&["http://a.example/", "https://b.example/x"]), links(&["http://c.example/"]));
+        let mut commit = Commit::new();
+        commit.put_outbox(300, &two);
+        commit.put_outbox(2, &one);
+        store.commit(&commit).unwrap();
+        let record = |sequence, links: &[Link]| OutboxRecord { sequence, links: links.to_vec() };
+        assert_eq!(store.outbox(None, 9).unwrap(), [record(2, &one), record(300, &two)]);
+        assert_eq!(store.outbox(Some(2), 9).unwrap(), [record(300, &two)]);
+        assert_eq!((store.outbox_count().unwrap(), store.last_in_outbox().unwrap()), (2, Some(300)));
+        let mut commit = Commit::new();
+        commit.remove_outbox(2);
+        commit.remove_outbox(77);
+        commit.put_outbox(300, &one[..1]);
+        store.commit(&commit).unwrap();
+        assert_eq!(store.outbox(None, 9).unwrap(), [record(300, &one[..1])]);
+        assert_eq!(store.outbox_count().unwrap(), 1);
+    }
+
+    #[test]
+    fn damaged_records_are_errors() {
+        let bytes = postcard::to_stdvec(&links(&["http://a.example/"])).unwrap();
+        let key = || fjall::UserKey::from(1u64.to_be_bytes());
+        assert!(decode((key(), bytes.clone().into())).is_ok());
+        assert!(decode((key(), bytes[..bytes.len() - 1].into())).is_err());
+        assert!(decode((key(), [0xff; 9].into())).is_err());
+        let not_a_url = postcard::to_stdvec(&[("mailto:x", 1u16, Target::Page)]).unwrap();
+        assert!(decode((key(), not_a_url.into())).is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! The database's keyspaces and how much memory each may take.
+//!
+//! A volunteer's peer has 96–256 MiB in all, so the block cache and the write buffers are a few MiB each instead of
+//! the database's defaults of 32 and 64 MiB.
+
+use fjall::{
+    Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+    config::{BlockSizePolicy, CompressionPolicy, FilterPolicy, PartitioningPolicy, PinningPolicy},
+};
+use std::{
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+const MIB: u64 = 1024 * 1024;
+/// Least that the database accepts; it also bounds what is replayed after a crash.
+const JOURNAL_BYTES: u64 = 64 * MIB;
+/// One compacts while the other flushes.
+const WORKER_THREADS: usize = 2;
+/// Open files, below the 256 that macOS allows a process by default, with room for sockets.
+const CACHED_FILES: usize = 96;
+/// Blocks of the queue hold neighbours that are read together; larger blocks compress better and need less index.
+const BLOCK_BYTES: u32 = 8 * 1024;
+/// Commits wait for the disk when this many full write buffers of a table are not yet flushed. Below the 4 at which
+/// the database itself would wait, without noticing that its workers have died of a full disk.
+const WAITING_BUFFERS: usize = 2;
+/// How often a waiting commit looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// A flush of a few MiB takes milliseconds; a disk that needs longer than this is not working.
+const FLUSH_DEADLINE: Duration = Duration::from_secs(120);
+
+/// The open database.
+pub(crate) struct Tables {
+    pub(crate) db: Database,
+    spaces: [Keyspace; Table::ALL.len()],
+}
+
+/// One sorted map of the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Table {
+    /// Domain → state.
+    Domains,
+    /// Domain, slot → URL.
+    Queue,
+    /// Wake time, domain → nothing.
+    Parked,
+    /// Domain → wake time.
+    Wakes,
+    /// Domain, commit, part → fingerprints.
+    Seen,
+    /// Sequence → links.
+    Outbox,
+    /// Content hash → first page.
+    Facts,
+    /// Name → value.
+    Values,
+}
+
+impl Table {
+    pub(crate) const ALL: [Table; 8] = [
+        Table::Domains,
+        Table::Queue,
+        Table::Parked,
+        Table::Wakes,
+        Table::Seen,
+        Table::Outbox,
+        Table::Facts,
+        Table::Values,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Table::Domains => "domains",
+            Table::Queue => "queue",
+            Table::Parked => "parked",
+            Table::Wakes => "wakes",
+            Table::Seen => "seen",
+            Table::Outbox => "outbox",
+            Table::Facts => "facts",
+            Table::Values => "values",
+        }
+    }
+
+    fn write_buffer_bytes(self) -> u64 {
+        match self {
+            Table::Queue => 4 * MIB,
+            Table::Domains | Table::Seen | Table::Outbox => 2 * MIB,
+            Table::Parked | Table::Wakes | Table::Facts | Table::Values => MIB,
+        }
+    }
+
+    /// Filters answer "is this key here?"; tables that are only read in order do without.
+    fn is_asked_for_single_keys(self) -> bool {
+        matches!(self, Table::Domains | Table::Wakes | Table::Facts | Table::Values)
+    }
+
+    fn options(self) -> KeyspaceCreateOptions {
+        let options = KeyspaceCreateOptions::default()
+            .manual_journal_persist(true)
+            .max_memtable_size(self.write_buffer_bytes())
+            .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
+            .data_block_compression_policy(CompressionPolicy::all(fjall::CompressionType::Lz4))
+            .index_block_partitioning_policy(PartitioningPolicy::all(true))
+            .filter_block_partitioning_policy(PartitioningPolicy::all(true))
+            .index_block_pinning_policy(PinningPolicy::all(false))
+            .filter_block_pinning_policy(PinningPolicy::all(false));
+        if self.is_asked_for_single_keys() {
+            options
+        } else {
+            options.filter_policy(FilterPolicy::disabled())
+        }
+    }
+}
+
+impl Tables {
+    pub(crate) fn open(folder: &Path, cache_bytes: u64) -> fjall::Result<Self> {
+        let db = Database::builder(folder)
+            .cache_size(cache_bytes)
+            .max_journaling_size(JOURNAL_BYTES)
+            .worker_threads(WORKER_THREADS)
+            .max_cached_files(Some(CACHED_FILES))
+            .manual_journal_persist(true)
+            .open()?;
+        let mut spaces = Vec::with_capacity(Table::ALL.len());
+        for table in Table::ALL {
+            spaces.push(db.keyspace(table.name(), || table.options())?);
+        }
+        let spaces = spaces.try_into().ok().expect("one keyspace was pushed for each table");
+        Ok(Tables { db, spaces })
+    }
+
+    pub(crate) fn space(&self, table: Table) -> &Keyspace {
+        &self.spaces[table as usize]
+    }
+
+    /// Waits until the write buffers have room, or the database says that it is broken.
+    pub(crate) fn wait_for_room(&self) -> fjall::Result<()> {
+        let deadline = Instant::now() + FLUSH_DEADLINE;
+        while self.spaces.iter().any(|space| space.sealed_memtable_count() >= WAITING_BUFFERS) {
+            self.db.persist(PersistMode::Buffer)?;
+            if Instant::now() > deadline {
+                return Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into());
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
+    }
+}
