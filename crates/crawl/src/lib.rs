@@ -1,1 +1,29 @@
-//! Placeholder.
+//! The decisions of a crawl, without sockets, disks or clocks.
+//!
+//! What a page links to and how it wishes to be treated is read here; time and randomness are passed in.
+
+mod admission;
+mod directives;
+mod domain_state;
+pub mod extract;
+mod frontier;
+mod order;
+mod origin;
+mod outcome;
+pub mod politeness;
+mod robots;
+mod robots_copy;
+mod seen;
+
+pub use admission::{Admission, Admitted, Decision, DropReason, Quotas};
+pub use directives::{Directives, Permission};
+pub use domain_state::{Counters, DomainState, Effort, Stop};
+pub use extract::{Extracted, extract, visible_text};
+pub use frontier::{Action, Connection, Event, Frontier, FrontierConfig, Report};
+pub use order::{BreadthFirst, Order};
+pub use origin::Origin;
+pub use outcome::{Failure, Health, Outcome, Settlement};
+pub use politeness::{Pace, PrivatePace};
+pub use robots::{Access, Effect, Robots, Rule, Verdict};
+pub use robots_copy::Standing;
+pub use seen::{InvalidFilter, OneIn, SeenFilter, Sight};

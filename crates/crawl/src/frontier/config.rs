@@ -1,0 +1,30 @@
+//! The frontier's limits.
+
+use crate::PrivatePace;
+
+/// The frontier's limits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrontierConfig {
+    /// Fetches at the same time, each of another host.
+    pub fetches: usize,
+    /// Domains in memory; all others wait on disk.
+    pub resident: usize,
+    /// URLs of a resident domain in memory; all others wait on disk.
+    pub window: usize,
+    /// How networks of the operator's own are treated.
+    pub private: PrivatePace,
+}
+
+impl Default for FrontierConfig {
+    fn default() -> Self {
+        FrontierConfig {
+            // Saturates a home connection with pages of usual size.
+            fetches: 32,
+            // At one page in 5 s each these could give 800 pages/s, far more than a volunteer's line takes; about 10 MiB.
+            resident: 4096,
+            // A minute and a half of work, so that the disk is asked rarely.
+            window: 16,
+            private: PrivatePace::default(),
+        }
+    }
+}
