@@ -10,8 +10,14 @@ mod identity;
 mod kind;
 mod overlay;
 mod service;
+mod transport;
 
 pub use identity::{Identity, IdentityError};
 pub use kind::Kind;
 pub use overlay::{ArcChange, ArcMove, LookupError, Overlay, RequestError};
 pub use service::{Refusal, Request, Service, Silent};
+pub use transport::{
+    AddressBook, AddressPolicy, Capabilities, DialError, Dialler, Entry, InvalidNetworkId, KindTotals,
+    Limits, MAX_BODY_BYTES, NetworkId, PeerView, Rate, Settings, Sockets, Source, StartError, TlsError,
+    Traffic, Transport,
+};

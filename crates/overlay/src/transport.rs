@@ -1,0 +1,395 @@
+//! QUIC between peers that prove who they are by their keys.
+//!
+//! A peer is asked by its id; which address that is, whether a connection exists already and who made it is decided
+//! here. One request is one bidirectional stream with one frame each way. A peer is a stranger: everything it can make
+//! this side hold, wait for or compute is bounded by [`Limits`].
+//!
+//! Left to others: who is responsible for what, and what requests mean.
+
+mod address_book;
+mod address_policy;
+mod bucket;
+mod close;
+mod counters;
+mod dial;
+mod frame;
+mod gate;
+mod greet;
+mod hello;
+mod link;
+mod port;
+mod serve;
+mod settings;
+mod socket;
+mod sweep;
+mod table;
+mod tls;
+mod view;
+
+pub use address_book::{AddressBook, Entry, Source};
+pub use address_policy::AddressPolicy;
+pub use counters::{KindTotals, Traffic};
+pub use dial::DialError;
+pub use frame::MAX_BODY_BYTES;
+pub use hello::{Capabilities, InvalidNetworkId, NetworkId};
+pub use link::Dialler;
+pub use settings::{Limits, Rate, Settings, Sockets};
+pub use tls::TlsError;
+pub use view::PeerView;
+
+use crate::{Identity, Kind, Request, RequestError, Service};
+use apoidea_model::PeerId;
+use bytes::Bytes;
+use close::Close;
+use counters::{Counters, Event};
+use dial::Dial;
+use gate::Gate;
+use hello::Hello;
+use link::{AskError, Link, frame_bytes};
+use port::Port;
+use std::{
+    collections::HashMap,
+    future::Future,
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+};
+use table::{Placed, Table};
+use tls::Expected;
+use tokio::{sync::Semaphore, time};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use view::Observed;
+
+/// A running transport; clones share it. It stops with [`Transport::shut_down`].
+#[derive(Clone)]
+pub struct Transport {
+    inner: Arc<Inner>,
+}
+
+/// Why a transport could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Nothing to listen on.
+    #[error("no address to listen on was given")]
+    NoAddress,
+    /// None of the addresses could be listened on; this is what the last one said.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The cryptography is not usable.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+pub(crate) struct Inner {
+    identity: Identity,
+    settings: Settings,
+    service: Arc<dyn Service>,
+    incarnation: u64,
+    client: quinn::ClientConfig,
+    ports: Vec<Arc<Port>>,
+    table: Mutex<Table>,
+    book: Mutex<AddressBook>,
+    gate: Mutex<Gate>,
+    dials: Mutex<HashMap<PeerId, Dial>>,
+    observed: Mutex<Observed>,
+    counters: Counters,
+    handshakes: AtomicUsize,
+    slots: Semaphore,
+    bodies: Semaphore,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Transport {
+    /// Begins to listen and to answer. The book is what the last run remembered.
+    pub fn start(
+        identity: Identity,
+        settings: Settings,
+        book: AddressBook,
+        service: Arc<dyn Service>,
+    ) -> Result<Self, StartError> {
+        let config = Arc::new(port::transport_config(&settings.limits));
+        let mut client = quinn::ClientConfig::new(Arc::new(tls::client(&identity)?));
+        client.transport_config(config.clone());
+        let mut server = quinn::ServerConfig::with_crypto(Arc::new(tls::server(&identity)?));
+        server.transport_config(config);
+        port::limit_incoming(&mut server);
+        let ports = open_ports(&settings, &server)?;
+        let limits = &settings.limits;
+        let inner = Arc::new(Inner {
+            table: Mutex::new(Table::new(identity.id(), limits)),
+            gate: Mutex::new(Gate::new(limits.peer_rate, limits.neighbourhood_rate, limits.newcomer_rate)),
+            identity,
+            settings,
+            service,
+            incarnation: rand::random(),
+            client,
+            ports,
+            book: Mutex::new(book),
+            dials: Mutex::default(),
+            observed: Mutex::default(),
+            counters: Counters::default(),
+            handshakes: AtomicUsize::new(0),
+            slots: Semaphore::new(Limits::SERVING),
+            bodies: Semaphore::new(Limits::BODIES_BYTES),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        });
+        for port in &inner.ports {
+            inner.spawn(inner.clone().greet(port.clone()));
+        }
+        inner.spawn(inner.clone().sweep());
+        Ok(Transport { inner })
+    }
+
+    /// This peer.
+    pub fn me(&self) -> PeerId {
+        self.inner.me()
+    }
+
+    /// Asks a peer something. Dropping the future cancels the request at both ends. A request to this peer itself is
+    /// answered by its own service.
+    pub async fn request(&self, to: PeerId, kind: Kind, body: Bytes) -> Result<Bytes, RequestError> {
+        let deadline = self.inner.settings.limits.request_deadline();
+        time::timeout(deadline, self.inner.ask(to, kind, body))
+            .await
+            .unwrap_or(Err(RequestError::TimedOut(deadline)))
+    }
+
+    /// Is the peer there? Connects if need be.
+    pub async fn ping(&self, peer: PeerId) -> Result<(), RequestError> {
+        self.request(peer, Kind::PING, Bytes::new()).await.map(|_| ())
+    }
+
+    /// Dials an address without knowing who lives there; only for addresses that the user gave.
+    pub async fn meet(&self, address: SocketAddr) -> Result<PeerId, DialError> {
+        self.inner.dial_one(address, Expected::Anyone).await.map(|link| link.peer)
+    }
+
+    /// Takes note of where a peer may be found.
+    pub fn learn(&self, peer: PeerId, addresses: impl IntoIterator<Item = SocketAddr>, source: Source) {
+        if peer == self.me() {
+            return;
+        }
+        let mut book = self.inner.book();
+        for address in addresses.into_iter().take(AddressBook::ADDRESSES) {
+            book.learn(peer, address, source);
+        }
+    }
+
+    /// The addresses under which a peer would be dialled, best first.
+    pub fn addresses(&self, peer: PeerId) -> Vec<SocketAddr> {
+        self.inner.book().addresses(peer, self.inner.settings.addresses)
+    }
+
+    /// What to remember until the next run.
+    pub fn address_book(&self) -> Vec<Entry> {
+        self.inner.book().snapshot()
+    }
+
+    /// Says which peers' connections are to be kept alive and never evicted, replacing what was said before. Only the
+    /// first [`Limits::USEFUL`] count.
+    pub fn mark_useful(&self, peers: impl IntoIterator<Item = PeerId>) {
+        self.inner.table().mark_useful(peers);
+    }
+
+    /// Is there a connection to this peer?
+    pub fn is_connected(&self, peer: PeerId) -> bool {
+        self.inner.table().link(peer).is_some()
+    }
+
+    /// The addresses that this peer listens on.
+    pub fn local_addresses(&self) -> Vec<SocketAddr> {
+        self.inner.ports.iter().filter_map(|port| port.endpoint().local_addr().ok()).collect()
+    }
+
+    /// Totals since the start.
+    pub fn traffic(&self) -> Traffic {
+        self.inner.counters.traffic()
+    }
+
+    /// Takes new sockets after a change of network. Connections go on where they can.
+    pub fn rebind(&self) -> io::Result<()> {
+        self.inner.ports.iter().try_for_each(|port| port.rebind())
+    }
+
+    /// Starts afresh after the machine slept: the others have given the old connections up.
+    pub fn wake_up(&self) {
+        self.inner.wake_up();
+    }
+
+    /// Tells all peers goodbye and waits until they have heard it or a second has passed.
+    pub async fn shut_down(&self) {
+        self.inner.shut_down().await;
+    }
+}
+
+fn open_ports(settings: &Settings, server: &quinn::ServerConfig) -> Result<Vec<Arc<Port>>, StartError> {
+    let mut failed = StartError::NoAddress;
+    let mut ports = Vec::new();
+    for &address in &settings.listen {
+        match Port::open(address, settings.sockets, server.clone()) {
+            Ok(port) => ports.push(Arc::new(port)),
+            Err(source) => {
+                tracing::warn!(%address, error = %source, "cannot listen");
+                failed = StartError::Listen { address, source };
+            }
+        }
+    }
+    if ports.is_empty() { Err(failed) } else { Ok(ports) }
+}
+
+impl Inner {
+    fn me(&self) -> PeerId {
+        self.identity.id()
+    }
+
+    async fn ask(self: &Arc<Self>, to: PeerId, kind: Kind, body: Bytes) -> Result<Bytes, RequestError> {
+        if body.len() > MAX_BODY_BYTES {
+            return Err(RequestError::TooLarge(body.len()));
+        }
+        if to == self.me() {
+            return self.ask_myself(kind, body).await;
+        }
+        let sent = frame_bytes(&body);
+        let answer = match self.ask_once(to, kind, body.clone()).await? {
+            // The connection had ended without anyone noticing: nothing was sent, so a new one may carry it.
+            Err(AskError::NotSent(_)) => self.ask_once(to, kind, body).await?,
+            answer => answer,
+        };
+        let answer = answer.map_err(request_error)?;
+        self.counters.asked(kind, sent, frame_bytes(&answer));
+        Ok(answer)
+    }
+
+    async fn ask_once(
+        self: &Arc<Self>,
+        to: PeerId,
+        kind: Kind,
+        body: Bytes,
+    ) -> Result<Result<Bytes, AskError>, RequestError> {
+        let link = self.link_to(to).await.map_err(|error| match error {
+            DialError::Closed => RequestError::Closed,
+            error => RequestError::Unreachable(error.to_string()),
+        })?;
+        Ok(link.ask(kind, body).await)
+    }
+
+    async fn ask_myself(&self, kind: Kind, body: Bytes) -> Result<Bytes, RequestError> {
+        match kind {
+            Kind::PING => Ok(Bytes::new()),
+            kind => Ok(self.service.answer(self.me(), Request { kind, body }).await?),
+        }
+    }
+
+    /// Puts a new connection to use; what is returned is the one to use from now on.
+    fn place(self: &Arc<Self>, link: Link) -> Option<Arc<Link>> {
+        let link = Arc::new(link);
+        let placed = self.table().place(link.clone());
+        if matches!(placed, Placed::Full) {
+            self.counters.note(Event::TurnedAway);
+            link.close(Close::Full);
+            return None;
+        }
+        self.spawn(self.clone().serve(link.clone()));
+        match placed {
+            Placed::Kept { replaced, evicted } => {
+                if let Some(evicted) = evicted {
+                    self.counters.note(Event::Evicted);
+                    evicted.close(Close::Full);
+                }
+                if let Some(replaced) = replaced {
+                    self.retire(replaced);
+                }
+                Some(link)
+            }
+            Placed::Retired { in_use } => {
+                self.retire(link);
+                Some(in_use)
+            }
+            Placed::Full => None,
+        }
+    }
+
+    /// Lets what is under way on a connection finish before it is closed.
+    fn retire(self: &Arc<Self>, link: Arc<Link>) {
+        let grace = self.settings.limits.request_deadline();
+        let stop = self.stop.clone();
+        self.spawn(async move {
+            tokio::select! {
+                () = time::sleep(grace) => {}
+                _ = link.connection.closed() => {}
+                () = stop.cancelled() => {}
+            }
+            link.close(Close::Duplicate);
+        });
+    }
+
+    async fn shut_down(&self) {
+        const FAREWELL: time::Duration = time::Duration::from_secs(1);
+        self.stop.cancel();
+        for port in &self.ports {
+            let endpoint = port.endpoint();
+            endpoint.close(quinn::VarInt::from_u32(Close::ShuttingDown as u32), b"shutting down");
+            let _ = time::timeout(FAREWELL, endpoint.wait_idle()).await;
+        }
+        self.tasks.close();
+        let _ = time::timeout(FAREWELL, self.tasks.wait()).await;
+    }
+
+    fn hello(&self, observed: SocketAddr) -> Hello {
+        Hello {
+            network: self.settings.network.clone(),
+            incarnation: self.incarnation,
+            observed,
+            capabilities: self.settings.capabilities,
+            version: self.settings.version.clone(),
+        }
+    }
+
+    fn port(&self, address: SocketAddr) -> Option<&Arc<Port>> {
+        self.ports.iter().find(|port| port.reaches(address))
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(task);
+    }
+
+    fn note_observed(&self, address: SocketAddr, by: PeerId) {
+        lock(&self.observed).note(address, by);
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        lock(&self.table)
+    }
+
+    fn book(&self) -> MutexGuard<'_, AddressBook> {
+        lock(&self.book)
+    }
+
+    fn gate(&self) -> MutexGuard<'_, Gate> {
+        lock(&self.gate)
+    }
+
+    fn dials(&self) -> MutexGuard<'_, HashMap<PeerId, Dial>> {
+        lock(&self.dials)
+    }
+}
+
+/// None of the locks is held across code that can fail half-way, so a poisoned one is still whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn request_error(error: AskError) -> RequestError {
+    match error {
+        AskError::NotSent(error) | AskError::Lost(error) => RequestError::Lost(error.to_string()),
+        AskError::Refused(refusal) => RequestError::Refused(refusal),
+        AskError::Malformed => RequestError::Malformed,
+    }
+}

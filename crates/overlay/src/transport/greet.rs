@@ -1,0 +1,143 @@
+//! Letting others in: rates first, then the handshake, then the hello.
+
+use super::{
+    Inner, Limits,
+    address_book::Source,
+    close::Close,
+    counters::Event,
+    frame::{FrameError, Head, Writer},
+    hello::{Hello, HelloError},
+    link::{ANSWERED, Dialler, Link},
+    port::Port,
+    tls::proven_peer,
+};
+use crate::Kind;
+use quinn::{Connection, ConnectionError, Incoming};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+use tokio::time;
+
+/// Pause before an endpoint that stopped is made again.
+const REOPEN_PAUSE: Duration = Duration::from_secs(1);
+
+/// Why a newcomer was not let in.
+#[derive(Debug, thiserror::Error)]
+enum GreetError {
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error(transparent)]
+    Hello(#[from] HelloError),
+    #[error("the first stream was not a hello")]
+    NotAHello,
+    #[error("it is banished")]
+    Banished,
+    #[error("it took too long")]
+    TimedOut,
+    #[error("it is this peer itself")]
+    Myself,
+}
+
+impl Inner {
+    /// Lets others in through one port, for as long as the transport runs.
+    pub(crate) async fn greet(self: Arc<Self>, port: Arc<Port>) {
+        loop {
+            let endpoint = port.endpoint();
+            while let Some(incoming) = endpoint.accept().await {
+                self.admit(incoming);
+            }
+            if self.stop.is_cancelled() {
+                return;
+            }
+            tracing::warn!("the socket was lost: opening another");
+            time::sleep(REOPEN_PAUSE).await;
+            if let Err(error) = port.reopen() {
+                tracing::warn!(%error, "the port cannot be opened again yet");
+            }
+        }
+    }
+
+    /// Decides about a newcomer before any cryptography is spent on it.
+    fn admit(self: &Arc<Self>, incoming: Incoming) {
+        let under_way = self.handshakes.load(Relaxed);
+        let ip = incoming.remote_address().ip();
+        if under_way >= Limits::HANDSHAKES || !self.gate().admits_newcomer(ip, Instant::now()) {
+            self.counters.note(Event::TurnedAway);
+            return incoming.refuse();
+        }
+        if under_way >= Limits::HANDSHAKES_UNDER_LOAD && !incoming.remote_address_validated() {
+            // Cannot fail: an address that is not validated may always be asked to be.
+            let _ = incoming.retry();
+            return;
+        }
+        self.handshakes.fetch_add(1, Relaxed);
+        let inner = self.clone();
+        self.spawn(async move {
+            let outcome =
+                time::timeout(inner.settings.limits.dial_deadline(), inner.shake_hands(incoming)).await;
+            inner.handshakes.fetch_sub(1, Relaxed);
+            match outcome.unwrap_or(Err(GreetError::TimedOut)) {
+                Ok(link) => {
+                    inner.counters.note(Event::Accepted);
+                    inner.place(link);
+                }
+                Err(error) => inner.note_failed_greeting(&error),
+            }
+        });
+    }
+
+    async fn shake_hands(&self, incoming: Incoming) -> Result<Link, GreetError> {
+        let connection = incoming.accept()?.await?;
+        let outcome = self.hear_hello(&connection).await;
+        match &outcome {
+            Ok(_) => {}
+            Err(GreetError::Hello(error @ HelloError::WrongNetwork { .. })) => {
+                Close::WrongNetwork.end_because(&connection, &error.to_string());
+            }
+            Err(GreetError::Banished) => Close::Banished.end(&connection),
+            Err(_) => Close::Malformed.end(&connection),
+        }
+        outcome
+    }
+
+    async fn hear_hello(&self, connection: &Connection) -> Result<Link, GreetError> {
+        let peer = proven_peer(connection).ok_or(GreetError::NotAHello)?;
+        if peer == self.me() {
+            return Err(GreetError::Myself);
+        }
+        if self.gate().is_banished(peer, Instant::now()) {
+            return Err(GreetError::Banished);
+        }
+        let (send, mut receive) = connection.accept_bi().await?;
+        let head = Head::read(&mut receive, Hello::MAX_BYTES).await?;
+        if head.tag != Kind::HELLO.as_byte() {
+            return Err(GreetError::NotAHello);
+        }
+        let body = head.body(&mut receive).await?;
+        let theirs = Hello::decode(&body, &self.settings.network)?;
+        let address = connection.remote_address();
+        let mut writer = Writer::new(send);
+        writer
+            .write(ANSWERED, self.hello(address).encode().into())
+            .await
+            .map_err(|_| FrameError::Cancelled)?;
+        self.note_observed(theirs.observed, peer);
+        // The other side dials from the socket that it listens on, so this is where it can be dialled.
+        self.book().learn(peer, address, Source::Proven);
+        Ok(Link::new(peer, Dialler::Them, theirs, connection.clone()))
+    }
+
+    fn note_failed_greeting(&self, error: &GreetError) {
+        tracing::debug!(%error, "a newcomer was not let in");
+        match error {
+            GreetError::Hello(HelloError::WrongNetwork { .. }) => self.counters.note(Event::WrongNetwork),
+            GreetError::Hello(_) | GreetError::NotAHello => self.counters.note(Event::Malformed),
+            GreetError::Frame(error) if error.is_malformed() => self.counters.note(Event::Malformed),
+            GreetError::Banished => self.counters.note(Event::TurnedAway),
+            _ => self.counters.note(Event::HandshakeFailed),
+        }
+    }
+}

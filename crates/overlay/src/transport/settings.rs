@@ -1,0 +1,151 @@
+//! What can be chosen about the transport, and the limits that keep a stranger from using this peer up.
+
+use super::{AddressPolicy, Capabilities, NetworkId};
+use serde::{Deserialize, Serialize};
+use std::{
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::Duration,
+};
+
+/// How this peer appears to others and what it grants them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Only peers of the same network talk to each other.
+    pub network: NetworkId,
+    /// Where to listen, at most one address per family: dual-stack sockets are not the default everywhere. A family
+    /// that the machine does not have is left out, as long as one remains.
+    pub listen: Vec<SocketAddr>,
+    /// Which of the addresses that others supply may be dialled.
+    pub addresses: AddressPolicy,
+    /// The software's name and version, told to every peer.
+    pub version: String,
+    /// What this peer offers.
+    pub capabilities: Capabilities,
+    /// How to talk to the operating system.
+    pub sockets: Sockets,
+    /// What strangers may use.
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            network: NetworkId::default(),
+            listen: vec![(Ipv4Addr::UNSPECIFIED, 0).into(), (Ipv6Addr::UNSPECIFIED, 0).into()],
+            addresses: AddressPolicy::default(),
+            version: concat!("apoidea/", env!("CARGO_PKG_VERSION")).into(),
+            capabilities: Capabilities::default(),
+            sockets: Sockets::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Which socket calls are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sockets {
+    /// Many datagrams per call, congestion marks and path MTU discovery where the system has them, else plain.
+    #[default]
+    Best,
+    /// One datagram per call and no options, which works on every system and in every emulator.
+    Plain,
+}
+
+/// What strangers may use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// From asking to the whole answer. QUIC gives up on a silent path after about as long.
+    pub request_deadline_ms: u64,
+    /// From the first packet to the end of the hello, over all addresses of a peer. Six initial probe timeouts of
+    /// RFC 9002 (1 s, doubling) do not fit; two lost packets do.
+    pub dial_deadline_ms: u64,
+    /// A connection without traffic ends after this; three missed keep-alives.
+    pub idle_ms: u64,
+    /// Useful connections are pinged this often; below the 30 s after which home routers forget a mapping.
+    pub keep_alive_ms: u64,
+    /// Connections held at once. At 37 KiB each (measured) about 10 MiB.
+    pub max_connections: usize,
+    /// Connections from one neighbourhood held at once, so that one network cannot crowd out the others.
+    pub max_connections_per_neighbourhood: usize,
+    /// Requests per second of one peer; a crawling peer sends a few batches per second.
+    pub peer_rate: Rate,
+    /// Requests per second of one neighbourhood, where several volunteers may live.
+    pub neighbourhood_rate: Rate,
+    /// New connections per second of one neighbourhood. A handshake costs about 0.5 ms.
+    pub newcomer_rate: Rate,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            request_deadline_ms: 10_000,
+            dial_deadline_ms: 5_000,
+            idle_ms: 45_000,
+            keep_alive_ms: 15_000,
+            max_connections: 256,
+            max_connections_per_neighbourhood: 64,
+            peer_rate: Rate { per_second: 200.0, burst: 400.0 },
+            neighbourhood_rate: Rate { per_second: 1000.0, burst: 2000.0 },
+            newcomer_rate: Rate { per_second: 20.0, burst: 200.0 },
+        }
+    }
+}
+
+impl Limits {
+    /// Streams that a peer may have open to this one; none of them one-way.
+    pub const STREAMS: u32 = 64;
+    /// Bytes of one stream that wait to be read: a whole frame, so that one request never stalls on itself.
+    pub const STREAM_WINDOW_BYTES: u32 = 72 * 1024;
+    /// Bytes of one connection that wait to be read.
+    pub const RECEIVE_WINDOW_BYTES: u32 = 512 * 1024;
+    /// Bytes of one connection that wait to be acknowledged.
+    pub const SEND_WINDOW_BYTES: u64 = 512 * 1024;
+    /// Handshakes under way at once.
+    pub const HANDSHAKES: usize = 64;
+    /// Handshakes under way from which on a newcomer must prove its address first, which costs it a round trip.
+    pub const HANDSHAKES_UNDER_LOAD: usize = 16;
+    /// Bytes kept of one connection attempt before it is looked at, and of all together.
+    pub const INCOMING_BYTES: u64 = 16 * 1024;
+    /// See [`Self::INCOMING_BYTES`].
+    pub const INCOMING_BYTES_TOTAL: u64 = 1024 * 1024;
+    /// Requests in the service's hands at once, over all peers.
+    pub const SERVING: usize = 256;
+    /// Requests in the service's hands at once, of one peer.
+    pub const SERVING_PER_PEER: usize = 32;
+    /// Bytes of large requests held at once while they arrive and are answered, over all peers.
+    pub const BODIES_BYTES: usize = 32 * 1024 * 1024;
+    /// Connections that can be marked useful; fewer than connections, so that there is always one to evict.
+    pub const USEFUL: usize = 96;
+    /// Dials under way at once.
+    pub const DIALS: usize = 64;
+    /// Malformed frames until the connection is closed.
+    pub const STRIKES: u32 = 8;
+
+    pub(crate) fn request_deadline(&self) -> Duration {
+        Duration::from_millis(self.request_deadline_ms)
+    }
+
+    pub(crate) fn dial_deadline(&self) -> Duration {
+        Duration::from_millis(self.dial_deadline_ms)
+    }
+
+    pub(crate) fn idle(&self) -> Duration {
+        Duration::from_millis(self.idle_ms)
+    }
+
+    pub(crate) fn keep_alive(&self) -> Duration {
+        Duration::from_millis(self.keep_alive_ms)
+    }
+}
+
+/// How fast a token bucket fills, and how much it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Tokens per second.
+    pub per_second: f64,
+    /// Tokens when full.
+    pub burst: f64,
+}

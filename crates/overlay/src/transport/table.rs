@@ -1,0 +1,180 @@
+//! The connections held: at most one per peer in use, boundedly many in all, the least useful evicted first.
+//!
+//! When both sides dial at once there are two connections; both sides must keep the same one. The one that is not
+//! kept is retired, not closed: what is under way on it may finish.
+
+use super::{
+    Limits,
+    gate::Neighbourhood,
+    link::{Dialler, Link},
+};
+use apoidea_model::PeerId;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// Two connections made within this time count as made at once; longer than a dial may take.
+const AT_ONCE: Duration = Duration::from_secs(10);
+
+/// All connections of one transport.
+#[derive(Debug)]
+pub(crate) struct Table {
+    me: PeerId,
+    max: usize,
+    max_per_neighbourhood: usize,
+    links: HashMap<PeerId, Arc<Link>>,
+    useful: HashSet<PeerId>,
+}
+
+/// What became of a new connection.
+#[derive(Debug)]
+pub(crate) enum Placed {
+    /// It is the one in use; these made way for it.
+    Kept { replaced: Option<Arc<Link>>, evicted: Option<Arc<Link>> },
+    /// This older one stays in use.
+    Retired { in_use: Arc<Link> },
+    /// There is no room.
+    Full,
+}
+
+impl Table {
+    pub fn new(me: PeerId, limits: &Limits) -> Self {
+        Table {
+            me,
+            max: limits.max_connections.max(1),
+            max_per_neighbourhood: limits.max_connections_per_neighbourhood.max(1),
+            links: HashMap::new(),
+            useful: HashSet::new(),
+        }
+    }
+
+    /// The connection in use to a peer, if it is still open.
+    pub fn link(&self, peer: PeerId) -> Option<Arc<Link>> {
+        self.links.get(&peer).filter(|link| link.is_alive()).cloned()
+    }
+
+    /// All connections in use.
+    pub fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
+        self.links.values()
+    }
+
+    /// Says which peers' connections are to be kept alive, replacing what was said before.
+    pub fn mark_useful(&mut self, peers: impl IntoIterator<Item = PeerId>) {
+        self.useful = peers.into_iter().take(Limits::USEFUL).collect();
+    }
+
+    /// Is this peer's connection to be kept alive?
+    pub fn is_useful(&self, peer: PeerId) -> bool {
+        self.useful.contains(&peer)
+    }
+
+    /// Finds a place for a new connection.
+    pub fn place(&mut self, link: Arc<Link>) -> Placed {
+        if let Some(old) = self.links.get(&link.peer).filter(|old| old.is_alive()) {
+            if self.keeps_older(old, &link) {
+                return Placed::Retired { in_use: old.clone() };
+            }
+            let replaced = self.links.insert(link.peer, link);
+            return Placed::Kept { replaced, evicted: None };
+        }
+        if link.dialler == Dialler::Them && self.neighbours(&link) >= self.max_per_neighbourhood {
+            return Placed::Full;
+        }
+        match self.make_room() {
+            Ok(evicted) => {
+                self.links.insert(link.peer, link);
+                Placed::Kept { replaced: None, evicted }
+            }
+            Err(NoRoom) => Placed::Full,
+        }
+    }
+
+    /// Forgets a connection that has ended, unless another one has taken its place.
+    pub fn remove(&mut self, link: &Arc<Link>) {
+        if self.links.get(&link.peer).is_some_and(|current| Arc::ptr_eq(current, link)) {
+            self.links.remove(&link.peer);
+        }
+    }
+
+    fn keeps_older(&self, old: &Link, new: &Link) -> bool {
+        let standing = |link: &Link| Standing {
+            dialler: link.dialler,
+            incarnation: link.hello.incarnation,
+            opened: link.opened,
+        };
+        let preferred = if self.me < new.peer { Dialler::Me } else { Dialler::Them };
+        standing(old).outranks(&standing(new), preferred)
+    }
+
+    fn neighbours(&self, link: &Link) -> usize {
+        let home = Neighbourhood::of(link.ip());
+        self.links.values().filter(|other| Neighbourhood::of(other.ip()) == home).count()
+    }
+
+    fn make_room(&mut self) -> Result<Option<Arc<Link>>, NoRoom> {
+        if self.links.len() < self.max {
+            return Ok(None);
+        }
+        let candidates = self.links.values().filter(|link| !self.useful.contains(&link.peer));
+        let least =
+            candidates.min_by_key(|link| (link.asking_count() > 0, std::cmp::Reverse(link.unused_for())));
+        let least = least.map(|link| link.peer).ok_or(NoRoom)?;
+        Ok(self.links.remove(&least))
+    }
+}
+
+struct NoRoom;
+
+/// What decides between two connections to the same peer.
+struct Standing {
+    dialler: Dialler,
+    incarnation: u64,
+    opened: Instant,
+}
+
+impl Standing {
+    /// Does this, the older connection, stay in use? Only if both sides dialled at once, and then the one dialled by the
+    /// smaller id stays, which both sides know without asking. Otherwise the newcomer is there because the other side
+    /// has lost, or never had, the older one.
+    fn outranks(&self, newer: &Standing, preferred: Dialler) -> bool {
+        let restarted = self.incarnation != newer.incarnation;
+        let at_once = newer.opened.saturating_duration_since(self.opened) < AT_ONCE;
+        at_once && !restarted && self.dialler != newer.dialler && self.dialler == preferred
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(dialler: Dialler, incarnation: u64, opened: Instant) -> Standing {
+        Standing { dialler, incarnation, opened }
+    }
+
+    #[test]
+    fn when_both_dial_at_once_both_keep_the_same_connection() {
+        let now = Instant::now();
+        let (mine, theirs) = (standing(Dialler::Me, 1, now), standing(Dialler::Them, 1, now));
+        for preferred in [Dialler::Me, Dialler::Them] {
+            let kept_if_mine_came_first =
+                if mine.outranks(&theirs, preferred) { Dialler::Me } else { Dialler::Them };
+            let kept_if_theirs_came_first =
+                if theirs.outranks(&mine, preferred) { Dialler::Them } else { Dialler::Me };
+            assert_eq!((kept_if_mine_came_first, kept_if_theirs_came_first), (preferred, preferred));
+        }
+    }
+
+    #[test]
+    fn a_peer_that_restarted_or_lost_its_connection_gets_a_new_one() {
+        let now = Instant::now();
+        let old = standing(Dialler::Me, 1, now);
+        let restarted = standing(Dialler::Them, 2, now);
+        let much_later = standing(Dialler::Them, 1, now + AT_ONCE);
+        let dialled_again = standing(Dialler::Me, 1, now);
+        for newer in [restarted, much_later, dialled_again] {
+            assert!(!old.outranks(&newer, Dialler::Me));
+        }
+    }
+}

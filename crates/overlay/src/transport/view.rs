@@ -1,0 +1,105 @@
+//! What the transport shows of itself: its peers, and what they say about this peer's own address.
+
+use super::{Capabilities, Dialler, Transport, link::Link, lock};
+use apoidea_model::PeerId;
+use serde::{Deserialize, Serialize};
+use std::{collections::VecDeque, net::SocketAddr};
+
+/// One connected peer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PeerView {
+    /// Who.
+    pub id: PeerId,
+    /// Where now.
+    pub address: SocketAddr,
+    /// Who made the connection.
+    pub dialler: Dialler,
+    /// Software and version, as the peer says.
+    pub version: String,
+    /// What it offers.
+    pub capabilities: Capabilities,
+    /// Smoothed round trip.
+    pub rtt_ms: f64,
+    /// Age of the connection.
+    pub connected_s: u64,
+    /// Is the connection kept alive?
+    pub useful: bool,
+}
+
+impl Transport {
+    /// All connected peers.
+    pub fn peers(&self) -> Vec<PeerView> {
+        let table = self.inner.table();
+        table.links().map(|link| view(link, table.is_useful(link.peer))).collect()
+    }
+
+    /// The addresses under which others see this peer, and how many of them said so recently.
+    pub fn observed_addresses(&self) -> Vec<(SocketAddr, usize)> {
+        lock(&self.inner.observed).counts()
+    }
+}
+
+fn view(link: &Link, useful: bool) -> PeerView {
+    PeerView {
+        id: link.peer,
+        address: link.connection.remote_address(),
+        dialler: link.dialler,
+        version: link.hello.version.clone(),
+        capabilities: link.hello.capabilities,
+        rtt_ms: link.connection.rtt().as_secs_f64() * 1000.0,
+        connected_s: link.opened.elapsed().as_secs(),
+        useful,
+    }
+}
+
+/// What the last few peers said about this peer's address, one vote each.
+#[derive(Debug, Default)]
+pub(crate) struct Observed {
+    votes: VecDeque<(PeerId, SocketAddr)>,
+}
+
+impl Observed {
+    /// Votes remembered.
+    const VOTES: usize = 32;
+
+    /// Takes a vote; a peer's later one replaces its earlier one.
+    pub fn note(&mut self, address: SocketAddr, by: PeerId) {
+        self.votes.retain(|(voter, _)| *voter != by);
+        self.votes.push_back((by, address));
+        if self.votes.len() > Self::VOTES {
+            self.votes.pop_front();
+        }
+    }
+
+    /// Addresses with their votes, the most first.
+    pub fn counts(&self) -> Vec<(SocketAddr, usize)> {
+        let mut counts: Vec<(SocketAddr, usize)> = Vec::new();
+        for (_, address) in &self.votes {
+            match counts.iter_mut().find(|(known, _)| known == address) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((*address, 1)),
+            }
+        }
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apoidea_model::Key;
+
+    #[test]
+    fn one_peer_has_one_vote_and_old_votes_are_forgotten() {
+        let mut observed = Observed::default();
+        let (here, there) = ("1.1.1.1:1".parse().unwrap(), "2.2.2.2:2".parse().unwrap());
+        let peer = |n: u8| PeerId::at(Key::hash([n]));
+        (0..100).for_each(|_| observed.note(there, peer(0)));
+        observed.note(here, peer(1));
+        observed.note(here, peer(2));
+        assert_eq!(observed.counts(), [(here, 2), (there, 1)]);
+        (0..Observed::VOTES as u8).for_each(|n| observed.note(here, peer(100 + n)));
+        assert_eq!(observed.counts(), [(here, Observed::VOTES)]);
+    }
+}
