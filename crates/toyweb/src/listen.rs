@@ -1,0 +1,89 @@
+//! Sockets: the same port on several loopback addresses, so that hosts live at different addresses and URLs need only
+//! one port.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
+use tokio::net::{TcpListener, UdpSocket};
+
+/// Attempts to find a port that is free on every address.
+const ATTEMPTS: usize = 50;
+/// Most addresses of a web: one network of 254.
+const MAX_ADDRESSES: u8 = 254;
+
+/// The address of the n-th server. 127.77.0.0/24 is apart from 127.0.0.1, so that a crawler can be allowed to visit
+/// the toy web and nothing else on this machine.
+fn address(n: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(127, 77, 0, n + 1))
+}
+
+/// The addresses that can be listened at: as many as wanted, or only 127.0.0.1 where the system has no other.
+pub(crate) async fn addresses(wanted: u8) -> Vec<IpAddr> {
+    let wanted = wanted.clamp(1, MAX_ADDRESSES);
+    match TcpListener::bind((address(wanted - 1), 0)).await {
+        Ok(_) => (0..wanted).map(address).collect(),
+        Err(_) => vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+    }
+}
+
+/// Listens at one port of every address; port 0 stands for any that is free everywhere.
+pub(crate) async fn everywhere(addresses: &[IpAddr], port: u16) -> io::Result<Vec<TcpListener>> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        match at_once(addresses, port).await {
+            Err(error) if port == 0 && attempts < ATTEMPTS => drop(error),
+            result => return result,
+        }
+    }
+}
+
+/// Addresses for honeypots: those of this machine that are not the web's own.
+pub(crate) async fn honeypots(own: &[IpAddr]) -> Vec<IpAddr> {
+    let mut addresses = Vec::new();
+    for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+        if !own.contains(&address) && TcpListener::bind((address, 0)).await.is_ok() {
+            addresses.push(address);
+        }
+    }
+    addresses
+}
+
+/// Listens at one port of the web's own addresses and of the honeypots': what keeps a crawler out of the latter is the
+/// address alone.
+pub(crate) async fn split(
+    own: &[IpAddr],
+    honeypots: &[IpAddr],
+    port: u16,
+) -> io::Result<(Vec<TcpListener>, Vec<TcpListener>)> {
+    let mut listeners = everywhere(&[own, honeypots].concat(), port).await?;
+    let honeypots = listeners.split_off(own.len());
+    Ok((listeners, honeypots))
+}
+
+async fn at_once(addresses: &[IpAddr], port: u16) -> io::Result<Vec<TcpListener>> {
+    let mut listeners = Vec::with_capacity(addresses.len());
+    let mut port = port;
+    for &address in addresses {
+        let listener = TcpListener::bind((address, port)).await?;
+        port = listener.local_addr()?.port();
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
+/// A UDP and a TCP socket at the same port of 127.0.0.1, as DNS needs.
+pub(crate) async fn for_dns(port: u16) -> io::Result<(UdpSocket, TcpListener, SocketAddr)> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let address = udp.local_addr()?;
+        match TcpListener::bind(address).await {
+            Ok(tcp) => return Ok((udp, tcp, address)),
+            Err(error) if port != 0 || attempts >= ATTEMPTS => return Err(error),
+            Err(_) => {}
+        }
+    }
+}
