@@ -57,6 +57,19 @@ impl Commit {
         self.changes.iter().map(BTreeMap::len).sum::<usize>() + self.seen.len() + self.forgotten.len()
     }
 
+    /// Adds the changes of `other`, which come after these.
+    pub fn absorb(&mut self, other: Commit) {
+        for (changes, others) in self.changes.iter_mut().zip(other.changes) {
+            changes.extend(others);
+        }
+        for domain in other.forgotten {
+            self.forget_domain(&domain);
+        }
+        for (domain, hashes) in other.seen {
+            self.append_seen(&domain, &hashes);
+        }
+    }
+
     pub(crate) fn put(&mut self, table: Table, key: UserKey, value: UserValue) {
         self.changes[table as usize].insert(key, Some(value));
     }
@@ -154,10 +167,23 @@ fn count(commit: &mut Commit, tables: &Tables, table: Table, name: &str) -> Resu
     Ok(())
 }
 
-/// Writes a resolved commit; when this returns, it is on the disk.
-pub(crate) fn write(commit: Commit, tables: &Tables) -> fjall::Result<()> {
+/// When a commit is on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// When the call returns.
+    Now,
+    /// When the next one that is durable now returns.
+    Later,
+}
+
+/// Writes a resolved commit.
+pub(crate) fn write(commit: Commit, tables: &Tables, durability: Durability) -> fjall::Result<()> {
     tables.wait_for_room()?;
-    let mut batch = tables.db.batch().durability(Some(PersistMode::SyncData));
+    let mode = match durability {
+        Durability::Now => PersistMode::SyncData,
+        Durability::Later => PersistMode::Buffer,
+    };
+    let mut batch = tables.db.batch().durability(Some(mode));
     for (table, changes) in Table::ALL.into_iter().zip(commit.changes) {
         let space = tables.space(table);
         for (key, value) in changes {

@@ -4,14 +4,15 @@
 //! Whether a fact is new is decided by the caller.
 
 use crate::{Commit, ReadError, Store, tables::Table};
-use apoidea_model::{ContentHash, Key, Time, UrlHash};
+use apoidea_model::{ContentHash, Key, PageUrl, Time};
+use serde::{Deserialize, Serialize};
 use std::ops::Bound;
 
 /// Who had some content first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
     /// The page.
-    pub page: UrlHash,
+    pub page: PageUrl,
     /// When it was seen there.
     pub time: Time,
 }
@@ -54,9 +55,7 @@ impl Store {
 impl Commit {
     /// Remembers a fact, in place of what was known about the same content.
     pub fn put_fact(&mut self, content: &ContentHash, fact: Fact) {
-        let mut value = [0; 16];
-        value[..8].copy_from_slice(&fact.page.0.to_be_bytes());
-        value[8..].copy_from_slice(&fact.time.as_millis().to_be_bytes());
+        let value = postcard::to_stdvec(&fact).expect("a URL and a number always serialise");
         self.put(Table::Facts, content.as_bytes().into(), value.into());
     }
 
@@ -72,9 +71,7 @@ fn decode((key, value): fjall::KvPair) -> Result<(ContentHash, Fact), ReadError>
 }
 
 fn decode_fact(key: &[u8], value: &[u8]) -> Result<Fact, ReadError> {
-    let value: [u8; 16] = value.try_into().map_err(|_| ReadError::corrupt("content fact", key))?;
-    let both = u128::from_be_bytes(value);
-    Ok(Fact { page: UrlHash((both >> 64) as u64), time: Time::from_millis(both as u64) })
+    postcard::from_bytes(value).map_err(|_| ReadError::corrupt("content fact", key))
 }
 
 #[cfg(test)]
@@ -89,7 +86,8 @@ mod tests {
     }
 
     fn fact(page: u64) -> Fact {
-        Fact { page: UrlHash(page), time: Time::from_millis(page + 1) }
+        let page_url = PageUrl::parse(&format!("http://a.example/{page}")).unwrap();
+        Fact { page: page_url, time: Time::from_millis(page) }
     }
 
     #[test]
@@ -116,7 +114,7 @@ mod tests {
         store.commit(&commit).unwrap();
         let arc = |from: u8, to: u8, limit| -> Vec<u64> {
             let facts = store.facts_in(content(from).key(), content(to).key(), limit).unwrap();
-            facts.iter().map(|(_, fact)| fact.page.0).collect()
+            facts.iter().map(|(_, fact)| fact.time.as_millis()).collect()
         };
         assert_eq!(arc(10, 30, 9), [20, 30]);
         assert_eq!(arc(30, 10, 9), [40, 10]);
@@ -127,6 +125,6 @@ mod tests {
     #[test]
     fn damaged_facts_are_errors() {
         assert!(decode(([1; 31].into(), [0; 16].into())).is_err());
-        assert!(decode(([1; 32].into(), [0; 15].into())).is_err());
+        assert!(decode(([1; 32].into(), [5; 15].into())).is_err());
     }
 }

@@ -13,6 +13,14 @@ impl Store {
             entries.map(|entry| decode(&entry.key()?)).collect()
         })
     }
+
+    /// The domains that are parked until `wake` or later, in that order.
+    pub fn parked_from(&self, wake: Time) -> Result<Vec<(Time, Domain)>, ReadError> {
+        self.read(|tables| {
+            let entries = tables.space(Table::Parked).range(wake.as_millis().to_be_bytes()..);
+            entries.map(|entry| decode(&entry.key()?)).collect()
+        })
+    }
 }
 
 impl Commit {
@@ -64,6 +72,7 @@ mod tests {
         store.commit(&commit).unwrap();
         store.commit(&commit).unwrap();
         assert_eq!(wakes(&store), [(100, "a.example".to_owned()), (200, "b.example".to_owned())]);
+        assert_eq!(store.parked_from(Time::from_millis(101)).unwrap(), [(Time::from_millis(200), b.clone())]);
         let mut commit = Commit::new();
         commit.unpark(&a);
         commit.forget_domain(&b);

@@ -6,7 +6,7 @@
 
 use crate::{
     Commit, CommitError, ReadError,
-    commit::{self, io_error, is_full},
+    commit::{self, Durability, io_error, is_full},
     lock::{FolderLock, LockError},
     tables::Tables,
     values,
@@ -147,9 +147,19 @@ impl Store {
         Ok(store)
     }
 
-    /// Applies a commit atomically. When this returns `Ok`, it is on the disk.
+    /// Applies a commit atomically. When this returns `Ok`, it is on the disk, and so is everything applied before.
     pub fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
-        if commit.is_empty() {
+        self.write(commit, Durability::Now)
+    }
+
+    /// Applies a commit atomically and visibly, and leaves it to the next [`Self::commit`] to bring it to the disk. A
+    /// crash of the machine may undo it, together with everything that came after it.
+    pub fn apply(&self, commit: &Commit) -> Result<(), CommitError> {
+        self.write(commit, Durability::Later)
+    }
+
+    fn write(&self, commit: &Commit, durability: Durability) -> Result<(), CommitError> {
+        if commit.is_empty() && durability == Durability::Later {
             return Ok(());
         }
         let mut writer = self.writer();
@@ -160,7 +170,7 @@ impl Store {
         let number = writer.commits + 1;
         let written = self.read(|tables| {
             let resolved = commit::resolve(commit, tables, number)?;
-            Ok(commit::write(resolved, tables))
+            Ok(commit::write(resolved, tables, durability))
         })?;
         // The number is used up even by a commit that failed: it may turn up when the journal is replayed.
         writer.commits = number;

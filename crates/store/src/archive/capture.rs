@@ -1,0 +1,111 @@
+//! A page as it was fetched: what goes into the archive.
+
+use super::{EncodedRecords, Encoder};
+use apoidea_model::{ContentHash, PageUrl, Time};
+use bytes::Bytes;
+use std::net::IpAddr;
+
+/// One exchange with a web server.
+#[derive(Debug, Clone)]
+pub struct Capture {
+    /// The page.
+    pub url: PageUrl,
+    /// When it was fetched.
+    pub time: Time,
+    /// The server's address.
+    pub address: Option<IpAddr>,
+    /// What was sent.
+    pub request: Head,
+    /// What came back, as the server spelled it.
+    pub response: Head,
+    /// The body with transfer and content encodings undone.
+    pub body: Bytes,
+    /// SHA-256 of `body`, where it is known already; see [`Capture::known_digest`].
+    pub digest: Option<[u8; 32]>,
+    /// Is this content new?
+    pub kind: CaptureKind,
+    /// Why the body is not whole, if it is not.
+    pub truncation: Option<Truncation>,
+    /// The links found on the page.
+    pub outlinks: Vec<PageUrl>,
+    /// Further facts by name, such as `fetchTimeMs` or `Content-Usage`.
+    pub metadata: Vec<(String, String)>,
+}
+
+/// First line and headers of an HTTP message.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Head {
+    /// `GET /path HTTP/1.1` or `HTTP/1.1 200 OK`.
+    pub first_line: String,
+    /// Names and values in their order.
+    pub headers: Vec<(String, Vec<u8>)>,
+}
+
+/// New content is kept; for known content only the fact that it was seen again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CaptureKind {
+    /// A response record with the body.
+    Response,
+    /// A revisit record without it, which names the page that had the content first.
+    Revisit {
+        /// That page.
+        url: PageUrl,
+        /// When it was fetched.
+        time: Time,
+    },
+}
+
+/// Why a body is not whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Truncation {
+    /// It was longer than we keep.
+    Length,
+    /// It took longer than we wait.
+    Time,
+    /// The connection ended early.
+    Disconnect,
+}
+
+impl Capture {
+    /// Turns the capture into compressed records, on any thread. Appending them is then only a write.
+    pub fn encode(&self, encoder: &mut Encoder) -> EncodedRecords {
+        encoder.encode(self)
+    }
+
+    /// The body's SHA-256, if the page's content hash is it: hashing twice is not needed then.
+    pub fn known_digest(content: &ContentHash, body: &[u8]) -> Option<[u8; 32]> {
+        ContentHash::is_verbatim(body).then(|| *content.as_bytes())
+    }
+}
+
+impl Head {
+    /// The first value of a header, whatever the case of its name.
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        let mut headers = self.headers.iter();
+        headers.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| &value[..])
+    }
+
+    /// The status code in the first line of a response.
+    pub fn status(&self) -> Option<u16> {
+        self.first_line.split(' ').nth(1)?.parse().ok()
+    }
+
+    /// The media type without parameters, in lower case.
+    pub fn media_type(&self) -> Option<String> {
+        let value = String::from_utf8_lossy(self.header("content-type")?).into_owned();
+        let essence = value.split(';').next()?.trim().to_ascii_lowercase();
+        let is_token = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
+        (!essence.is_empty() && essence.chars().all(is_token)).then_some(essence)
+    }
+}
+
+impl Truncation {
+    /// As in `WARC-Truncated`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Truncation::Length => "length",
+            Truncation::Time => "time",
+            Truncation::Disconnect => "disconnect",
+        }
+    }
+}

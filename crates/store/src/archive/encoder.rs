@@ -1,0 +1,224 @@
+//! Captures to WARC/1.1 records, each one gzip member.
+//!
+//! Bodies are stored decoded, so the headers that described the encoding are renamed and the length rewritten, as
+//! Common Crawl does; a reader then needs nothing but the record. Compression state and buffers are reused, since
+//! setting them up costs as much as compressing a small record.
+
+use super::{
+    Capture, CaptureKind, Head,
+    gzip::Gzip,
+    index_entry::IndexedAs,
+    record_head::RecordHead,
+    record_id::{RecordId, RecordIds},
+    timestamp::Timestamp,
+};
+use apoidea_model::Time;
+use sha2::{Digest, Sha256};
+
+const REVISIT_PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+const FORMAT_URL: &str = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
+
+/// Makes records; one per thread.
+#[derive(Debug)]
+pub struct Encoder {
+    ids: RecordIds,
+    gzip: Gzip,
+    head: Vec<u8>,
+    block: Vec<u8>,
+}
+
+/// The records of one capture, ready to be appended.
+#[derive(Debug, Clone)]
+pub struct EncodedRecords {
+    pub(super) bytes: Vec<u8>,
+    pub(super) indexed: IndexedAs,
+    /// Where the response or revisit record lies in `bytes`.
+    pub(super) offset: u64,
+    pub(super) length: u64,
+}
+
+impl EncodedRecords {
+    /// Bytes that they take in the archive.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Never: a capture has at least a request and a response.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+impl Encoder {
+    /// An encoder whose record names come from `seed`, which must be random and used for no other.
+    pub fn new(seed: [u8; 32]) -> Self {
+        Encoder { ids: RecordIds::new(seed), gzip: Gzip::new(), head: Vec::new(), block: Vec::new() }
+    }
+
+    pub(super) fn encode(&mut self, capture: &Capture) -> EncodedRecords {
+        let digest = capture.digest.unwrap_or_else(|| Sha256::digest(&capture.body).into());
+        let id = self.ids.draw();
+        let mut bytes = Vec::with_capacity(capture.body.len() / 3 + 1024);
+        self.add_request(capture, id, &mut bytes);
+        let offset = bytes.len();
+        match &capture.kind {
+            CaptureKind::Response => self.add_response(capture, id, &digest, &mut bytes),
+            CaptureKind::Revisit { url, time } => {
+                self.add_revisit(capture, (url.as_str(), *time), id, &digest, &mut bytes);
+            }
+        }
+        let length = bytes.len() - offset;
+        self.add_metadata(capture, id, &mut bytes);
+        EncodedRecords {
+            bytes,
+            indexed: IndexedAs::of(capture, &digest),
+            offset: offset as u64,
+            length: length as u64,
+        }
+    }
+
+    /// The record at the head of a file, which says how it was made.
+    pub(super) fn warcinfo(&mut self, file: &str, software: &str, time: Time) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let head = RecordHead::new("warcinfo", self.ids.draw(), time)
+            .field("WARC-Filename", file)
+            .field("Content-Type", "application/warc-fields");
+        self.block.clear();
+        push_field(&mut self.block, "software", software);
+        push_field(&mut self.block, "format", "WARC File Format 1.1");
+        push_field(&mut self.block, "conformsTo", FORMAT_URL);
+        push_field(&mut self.block, "robots", "obey");
+        self.add_block(head, &mut bytes);
+        bytes
+    }
+
+    fn add_request(&mut self, capture: &Capture, response: RecordId, bytes: &mut Vec<u8>) {
+        let head = self.head_of("request", capture, None);
+        let head = head
+            .field("WARC-Concurrent-To", response)
+            .field("Content-Type", "application/http; msgtype=request");
+        let head = with_address(head, capture);
+        self.block.clear();
+        push_head(&mut self.block, &capture.request);
+        self.add_block(head, bytes);
+    }
+
+    fn add_response(&mut self, capture: &Capture, id: RecordId, digest: &[u8; 32], bytes: &mut Vec<u8>) {
+        let head = self.head_of("response", capture, Some(id));
+        let head = head.field("Content-Type", "application/http; msgtype=response");
+        let head =
+            with_truncation(with_address(head, capture), capture).digest("WARC-Payload-Digest", digest);
+        self.block.clear();
+        push_decoded_head(&mut self.block, &capture.response, capture.body.len());
+        self.block.extend_from_slice(&capture.body);
+        self.add_block(head, bytes);
+    }
+
+    fn add_revisit(
+        &mut self,
+        capture: &Capture,
+        original: (&str, Time),
+        id: RecordId,
+        digest: &[u8; 32],
+        bytes: &mut Vec<u8>,
+    ) {
+        let head = self.head_of("revisit", capture, Some(id));
+        let head = head
+            .field("Content-Type", "application/http; msgtype=response")
+            .field("WARC-Profile", REVISIT_PROFILE)
+            .field("WARC-Refers-To-Target-URI", original.0)
+            .field("WARC-Refers-To-Date", Timestamp::from(original.1));
+        let head =
+            with_truncation(with_address(head, capture), capture).digest("WARC-Payload-Digest", digest);
+        self.block.clear();
+        push_decoded_head(&mut self.block, &capture.response, capture.body.len());
+        self.add_block(head, bytes);
+    }
+
+    fn add_metadata(&mut self, capture: &Capture, response: RecordId, bytes: &mut Vec<u8>) {
+        if capture.metadata.is_empty() && capture.outlinks.is_empty() {
+            return;
+        }
+        let head = self.head_of("metadata", capture, None);
+        let head =
+            head.field("WARC-Concurrent-To", response).field("Content-Type", "application/warc-fields");
+        self.block.clear();
+        for (name, value) in &capture.metadata {
+            push_field(&mut self.block, name, value);
+        }
+        for link in &capture.outlinks {
+            push_field(&mut self.block, "outlink", link.as_str());
+        }
+        self.add_block(head, bytes);
+    }
+
+    fn head_of(&mut self, kind: &str, capture: &Capture, id: Option<RecordId>) -> RecordHead {
+        let id = id.unwrap_or_else(|| self.ids.draw());
+        RecordHead::new(kind, id, capture.time).field("WARC-Target-URI", &capture.url)
+    }
+
+    /// Compresses a head and `self.block` into one member.
+    fn add_block(&mut self, head: RecordHead, bytes: &mut Vec<u8>) {
+        let digest = Sha256::digest(&self.block).into();
+        head.digest("WARC-Block-Digest", &digest).finish(self.block.len(), &mut self.head);
+        self.gzip.member(&[&self.head, &self.block, b"\r\n\r\n"], bytes);
+    }
+}
+
+fn with_address(head: RecordHead, capture: &Capture) -> RecordHead {
+    match capture.address {
+        Some(address) => head.field("WARC-IP-Address", address),
+        None => head,
+    }
+}
+
+fn with_truncation(head: RecordHead, capture: &Capture) -> RecordHead {
+    match capture.truncation {
+        Some(truncation) => head.field("WARC-Truncated", truncation.name()),
+        None => head,
+    }
+}
+
+fn push_head(block: &mut Vec<u8>, head: &Head) {
+    push_line(block, head.first_line.as_bytes());
+    for (name, value) in &head.headers {
+        push_header(block, name, value);
+    }
+    block.extend_from_slice(b"\r\n");
+}
+
+/// The head as it would have been if the server had sent the body unencoded.
+fn push_decoded_head(block: &mut Vec<u8>, head: &Head, body_bytes: usize) {
+    push_line(block, head.first_line.as_bytes());
+    for (name, value) in &head.headers {
+        match name.to_ascii_lowercase().as_str() {
+            "content-encoding" => push_header(block, "X-Crawler-Content-Encoding", value),
+            "transfer-encoding" => push_header(block, "X-Crawler-Transfer-Encoding", value),
+            "content-length" => push_header(block, "X-Crawler-Content-Length", value),
+            _ => push_header(block, name, value),
+        }
+    }
+    push_header(block, "Content-Length", body_bytes.to_string().as_bytes());
+    block.extend_from_slice(b"\r\n");
+}
+
+fn push_header(block: &mut Vec<u8>, name: &str, value: &[u8]) {
+    push_without_breaks(block, name.as_bytes());
+    block.extend_from_slice(b": ");
+    push_line(block, value);
+}
+
+fn push_field(block: &mut Vec<u8>, name: &str, value: &str) {
+    push_header(block, name, value.as_bytes());
+}
+
+fn push_line(block: &mut Vec<u8>, text: &[u8]) {
+    push_without_breaks(block, text);
+    block.extend_from_slice(b"\r\n");
+}
+
+/// A line break inside a stranger's header would let it forge the headers that follow.
+fn push_without_breaks(block: &mut Vec<u8>, text: &[u8]) {
+    let replaced = text.iter().map(|&byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { byte });
+    block.extend(replaced);
+}

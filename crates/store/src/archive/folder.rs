@@ -1,0 +1,248 @@
+//! The archive as its writer sees it: append, sync, and begin a new file when one is full.
+//!
+//! Opening it makes the folder agree with the last commit. What lies behind the mark was never committed and goes;
+//! what the mark promises but the disk lost is reported, and the rest saved.
+
+use super::{
+    ArchiveError, EncodedRecords, Encoder, Mark,
+    file_name::{FileName, FileState},
+    index_file,
+    open_file::{OpenFile, rename, sync_folder},
+};
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+const MIB: u64 = 1024 * 1024;
+
+/// How much the archive may take.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Name and version of the program, for the head of each file.
+    pub software: String,
+    /// A file is closed before it grows beyond this.
+    pub file_bytes: u64,
+    /// All files together; the oldest go when there are more.
+    pub quota_bytes: u64,
+    /// So much is left free on the disk.
+    pub min_free_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            software: "apoidea".to_owned(),
+            // Archives use 1 GB; a volunteer's quota is two of those, and whole files are what is given up.
+            file_bytes: 64 * MIB,
+            quota_bytes: 2048 * MIB,
+            // As much as systems keep back for themselves on a small disk.
+            min_free_bytes: 1024 * MIB,
+        }
+    }
+}
+
+/// Where the response record of a capture lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position {
+    /// The file's name once it is closed.
+    pub file: String,
+    /// First byte of the record.
+    pub offset: u64,
+    /// Its compressed size in bytes.
+    pub length: u64,
+}
+
+/// The archive's one writer.
+#[derive(Debug)]
+pub struct Archive {
+    pub(super) folder: PathBuf,
+    pub(super) options: Options,
+    /// Closed files by number, with their bytes.
+    pub(super) closed: BTreeMap<u64, (FileName, u64)>,
+    open: Option<OpenFile>,
+    next_number: u64,
+    encoder: Encoder,
+    mark: Mark,
+}
+
+impl Archive {
+    /// Opens the archive in a folder as of a mark, which is `None` only if nothing was ever committed. The seed names
+    /// records, must be random, and is used for nothing else.
+    pub fn open(
+        folder: &Path,
+        mark: Option<Mark>,
+        options: Options,
+        seed: [u8; 32],
+    ) -> Result<Self, ArchiveError> {
+        fs::create_dir_all(folder).map_err(ArchiveError::at(folder))?;
+        let mut archive = Archive {
+            folder: folder.to_owned(),
+            options,
+            closed: BTreeMap::new(),
+            open: None,
+            next_number: mark.unwrap_or_default().file + 1,
+            encoder: Encoder::new(seed),
+            mark: mark.unwrap_or_default(),
+        };
+        for (name, state) in FileName::all_in(folder).map_err(ArchiveError::at(folder))? {
+            archive.take_over(name, state, mark)?;
+        }
+        sync_folder(folder)?;
+        Ok(archive)
+    }
+
+    /// Adds the records of a capture, all or nothing. They are kept once a mark that lies behind them is committed.
+    pub fn append(&mut self, records: &EncodedRecords) -> Result<Position, ArchiveError> {
+        let is_full = |file: &OpenFile| file.length() + records.len() as u64 > self.options.file_bytes;
+        if self.open.as_ref().is_some_and(is_full) {
+            self.close()?;
+        }
+        let file = match &mut self.open {
+            Some(file) => file,
+            none => none.insert(begin(
+                &self.folder,
+                &mut self.next_number,
+                &mut self.encoder,
+                &self.options,
+                records,
+            )?),
+        };
+        let offset = file.append(records)?;
+        Ok(Position { file: file.name.warc(), offset, length: records.length })
+    }
+
+    /// Makes everything appended so far durable and gives the mark for the commit.
+    pub fn sync(&mut self) -> Result<Mark, ArchiveError> {
+        if let Some(file) = &mut self.open {
+            file.sync()?;
+            self.mark = Mark { file: file.name.number, length: file.length() };
+        }
+        Ok(self.mark)
+    }
+
+    /// The mark of the last [`Archive::sync`].
+    pub fn mark(&self) -> Mark {
+        self.mark
+    }
+
+    /// Closes the file that is being written, with a sorted index. The next append begins a new one.
+    pub fn close(&mut self) -> Result<(), ArchiveError> {
+        self.sync()?;
+        if let Some(file) = self.open.take() {
+            let (name, bytes) = file.close()?;
+            self.closed.insert(name.number, (name, bytes));
+        }
+        Ok(())
+    }
+
+    /// Bytes of all WARC files.
+    pub fn bytes(&self) -> u64 {
+        let closed: u64 = self.closed.values().map(|(_, bytes)| bytes).sum();
+        closed + self.open.as_ref().map_or(0, OpenFile::length)
+    }
+
+    /// Makes one file agree with the mark.
+    fn take_over(
+        &mut self,
+        name: FileName,
+        state: FileState,
+        mark: Option<Mark>,
+    ) -> Result<(), ArchiveError> {
+        let path = name.warc_in(&self.folder, state);
+        let bytes = fs::metadata(&path).map_err(ArchiveError::at(&path))?.len();
+        self.next_number = self.next_number.max(name.number + 1);
+        match mark {
+            Some(mark) if name.number > mark.file => self.discard(&name, state),
+            Some(mark) if name.number == mark.file && (bytes > mark.length || state == FileState::Open) => {
+                self.cut(name, state, mark.length.min(bytes))
+            }
+            _ if state == FileState::Open => self.save(name),
+            _ => self.keep(name, bytes),
+        }
+    }
+
+    /// Nothing in the file was ever committed.
+    fn discard(&mut self, name: &FileName, state: FileState) -> Result<(), ArchiveError> {
+        let path = name.warc_in(&self.folder, state);
+        tracing::info!(file = %path.display(), "removing a file that was never committed");
+        for index in [FileState::Open, FileState::Closed] {
+            remove_if_there(&name.index_in(&self.folder, index))?;
+        }
+        remove_if_there(&path)
+    }
+
+    /// Only the first bytes of the file were committed; writing goes on behind them.
+    fn cut(&mut self, name: FileName, state: FileState, length: u64) -> Result<(), ArchiveError> {
+        let promised = self.mark.length;
+        let path = name.warc_in(&self.folder, state);
+        let index = [FileState::Closed, FileState::Open].map(|state| name.index_in(&self.folder, state));
+        let known = index.iter().find_map(|index| index_file::entries(index).ok());
+        let (mut entries, length) = match known {
+            Some(entries) if length == promised => (entries, length),
+            _ => {
+                let (entries, whole) = index_file::entries_of_warc(&path, &name.warc())?;
+                (entries, whole.min(length))
+            }
+        };
+        if length < promised {
+            tracing::warn!(file = %path.display(), promised, length, "the disk lost the end of this file");
+        }
+        entries.retain(|entry| entry.offset + entry.length <= length);
+        if state == FileState::Closed {
+            rename(&path, &name.warc_in(&self.folder, FileState::Open))?;
+        }
+        remove_if_there(&index[0])?;
+        let file = OpenFile::resume(&self.folder, name, length, &entries)?;
+        self.mark = Mark { file: file.name.number, length };
+        self.open = Some(file);
+        Ok(())
+    }
+
+    /// A file that was being written when its database was lost: its whole records are kept.
+    fn save(&mut self, name: FileName) -> Result<(), ArchiveError> {
+        let path = name.warc_in(&self.folder, FileState::Open);
+        let (entries, length) = index_file::entries_of_warc(&path, &name.warc())?;
+        if length == 0 {
+            return self.discard(&name, FileState::Open);
+        }
+        let (name, bytes) = OpenFile::resume(&self.folder, name, length, &entries)?.close()?;
+        self.closed.insert(name.number, (name, bytes));
+        Ok(())
+    }
+
+    fn keep(&mut self, name: FileName, bytes: u64) -> Result<(), ArchiveError> {
+        let index = name.index_in(&self.folder, FileState::Closed);
+        if !index.exists() {
+            let warc = name.warc_in(&self.folder, FileState::Closed);
+            tracing::warn!(index = %index.display(), "making a missing index anew");
+            index_file::rebuild(&warc, &name.warc(), &index)?;
+        }
+        remove_if_there(&name.index_in(&self.folder, FileState::Open))?;
+        self.closed.insert(name.number, (name, bytes));
+        Ok(())
+    }
+}
+
+fn begin(
+    folder: &Path,
+    next_number: &mut u64,
+    encoder: &mut Encoder,
+    options: &Options,
+    records: &EncodedRecords,
+) -> Result<OpenFile, ArchiveError> {
+    let time = records.indexed.time;
+    let name = FileName::new(time, *next_number);
+    let warcinfo = encoder.warcinfo(&name.warc(), &options.software, time);
+    let file = OpenFile::create(folder, name, &warcinfo)?;
+    *next_number += 1;
+    Ok(file)
+}
+
+pub(super) fn remove_if_there(path: &Path) -> Result<(), ArchiveError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ArchiveError::at(path)(error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,154 @@
+//! The one WARC file that is being written, with its index.
+//!
+//! Its length is what was appended whole. A write that fails half-way leaves bytes behind it, which are cut off before
+//! the next one. Index lines wait in memory until the file is synced.
+
+use super::{
+    ArchiveError, EncodedRecords,
+    file_name::{FileName, FileState},
+    index_entry::IndexEntry,
+    index_file,
+};
+use std::{
+    fs::{self, File},
+    io::{self, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+/// A file that grows.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    pub(super) name: FileName,
+    folder: PathBuf,
+    warc: Growing,
+    index: Growing,
+    lines: String,
+}
+
+impl OpenFile {
+    /// Begins a file with its first record.
+    pub(super) fn create(folder: &Path, name: FileName, warcinfo: &[u8]) -> Result<Self, ArchiveError> {
+        let warc = Growing::create(name.warc_in(folder, FileState::Open))?;
+        let index = Growing::create(name.index_in(folder, FileState::Open))?;
+        let mut file = OpenFile { name, folder: folder.to_owned(), warc, index, lines: String::new() };
+        file.warc.append(warcinfo)?;
+        sync_folder(folder)?;
+        Ok(file)
+    }
+
+    /// Takes up a file where the last process left it, with exactly these index entries.
+    pub(super) fn resume(
+        folder: &Path,
+        name: FileName,
+        length: u64,
+        entries: &[IndexEntry],
+    ) -> Result<Self, ArchiveError> {
+        let warc = Growing::resume(name.warc_in(folder, FileState::Open), length)?;
+        let index = Growing::create(name.index_in(folder, FileState::Open))?;
+        let lines = entries.iter().map(|entry| entry.line() + "\n").collect();
+        let mut file = OpenFile { name, folder: folder.to_owned(), warc, index, lines };
+        file.sync()?;
+        Ok(file)
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        self.warc.length
+    }
+
+    /// Adds records, all or nothing, and says where the response record begins.
+    pub(super) fn append(&mut self, records: &EncodedRecords) -> Result<u64, ArchiveError> {
+        let offset = self.warc.length + records.offset;
+        self.warc.append(&records.bytes)?;
+        let entry = records.indexed.at(&self.name.warc(), offset, records.length);
+        self.lines.push_str(&entry.line());
+        self.lines.push('\n');
+        Ok(offset)
+    }
+
+    /// Makes everything appended so far durable.
+    pub(super) fn sync(&mut self) -> Result<(), ArchiveError> {
+        self.warc.sync()?;
+        self.index.append(self.lines.as_bytes())?;
+        self.lines.clear();
+        self.index.sync()
+    }
+
+    /// Syncs, sorts the index, and gives both files their final names: the index first, so that a closed WARC file
+    /// without index means that someone removed it.
+    pub(super) fn close(mut self) -> Result<(FileName, u64), ArchiveError> {
+        self.sync()?;
+        let (open, closed) = (FileState::Open, FileState::Closed);
+        index_file::sort(&self.name.index_in(&self.folder, open), &self.name.index_in(&self.folder, closed))?;
+        rename(&self.name.warc_in(&self.folder, open), &self.name.warc_in(&self.folder, closed))?;
+        let leftover = self.name.index_in(&self.folder, open);
+        fs::remove_file(&leftover).map_err(ArchiveError::at(&leftover))?;
+        sync_folder(&self.folder)?;
+        Ok((self.name, self.warc.length))
+    }
+}
+
+/// A file with a length that is known to be whole.
+#[derive(Debug)]
+struct Growing {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    tail: Tail,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tail {
+    Clean,
+    HalfWritten,
+}
+
+impl Growing {
+    fn create(path: PathBuf) -> Result<Self, ArchiveError> {
+        let file = File::create(&path).map_err(ArchiveError::at(&path))?;
+        Ok(Growing { path, file, length: 0, tail: Tail::Clean })
+    }
+
+    fn resume(path: PathBuf, length: u64) -> Result<Self, ArchiveError> {
+        let file = File::options().write(true).open(&path).map_err(ArchiveError::at(&path))?;
+        Ok(Growing { path, file, length, tail: Tail::HalfWritten })
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), ArchiveError> {
+        self.try_append(bytes).map_err(ArchiveError::at(&self.path))
+    }
+
+    fn try_append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.cut_tail()?;
+        self.tail = Tail::HalfWritten;
+        self.file.seek(SeekFrom::Start(self.length))?;
+        self.file.write_all(bytes)?;
+        self.length += bytes.len() as u64;
+        self.tail = Tail::Clean;
+        Ok(())
+    }
+
+    fn cut_tail(&mut self) -> io::Result<()> {
+        if self.tail == Tail::HalfWritten {
+            self.file.set_len(self.length)?;
+            self.tail = Tail::Clean;
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), ArchiveError> {
+        self.cut_tail().and_then(|()| self.file.sync_data()).map_err(ArchiveError::at(&self.path))
+    }
+}
+
+pub(super) fn rename(from: &Path, to: &Path) -> Result<(), ArchiveError> {
+    fs::rename(from, to).map_err(ArchiveError::at(from))
+}
+
+/// Makes new, renamed and removed names durable. Only Unix knows this step; elsewhere it happens by itself.
+pub(super) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
+    if cfg!(unix) {
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(ArchiveError::at(folder))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! Finding pages again, while others are being archived.
+
+use super::{
+    ArchiveError, Head, IndexEntry, Record, Records,
+    file_name::{FileName, FileState},
+    index_file,
+    records::{self, Ending},
+    surt::surt,
+    timestamp::Timestamp,
+};
+use apoidea_model::{PageUrl, Time};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+/// Reads an archive's folder. It holds no file open between calls and needs no lock.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    pub(super) folder: PathBuf,
+}
+
+/// A page as it can be shown again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The page that was asked for.
+    pub url: PageUrl,
+    /// When it was fetched.
+    pub time: Time,
+    /// The server's answer.
+    pub head: Head,
+    /// The body, decoded. For a revisit it is the original's; `None` if that is on another peer or gone.
+    pub body: Option<Vec<u8>>,
+}
+
+impl Reader {
+    /// Reads the archive in a folder.
+    pub fn new(folder: &Path) -> Self {
+        Reader { folder: folder.to_owned() }
+    }
+
+    /// The WARC files, oldest first.
+    pub fn files(&self) -> Result<Vec<PathBuf>, ArchiveError> {
+        let files = self.names()?.into_iter();
+        Ok(files.map(|(name, state)| name.warc_in(&self.folder, state)).collect())
+    }
+
+    /// All records of a WARC file, of this archive or any other.
+    pub fn records(file: &Path) -> Result<Records, ArchiveError> {
+        let is_open = file.extension().is_some_and(|extension| extension == "open");
+        records::read(file, if is_open { Ending::MayBeTorn } else { Ending::Whole })
+    }
+
+    /// Every capture of a page, oldest first. Those not yet synced may be missing.
+    pub fn find(&self, url: &PageUrl) -> Result<Vec<IndexEntry>, ArchiveError> {
+        let key = surt(url);
+        let mut found = Vec::new();
+        for (name, _) in self.names()? {
+            found.extend(self.find_in(&name, &key)?);
+        }
+        // http and https share a key.
+        found.retain(|entry| entry.url == *url);
+        found.sort_by_key(|entry| entry.time);
+        Ok(found)
+    }
+
+    /// The record that an index entry names.
+    pub fn record(&self, entry: &IndexEntry) -> Result<Record, ArchiveError> {
+        let path = self.path_of(&entry.file)?;
+        let mut records = records::read_from(&path, entry.offset, Ending::Whole)?;
+        let damaged = |why| ArchiveError::damaged(&path, entry.offset, why);
+        let record = records.next().ok_or_else(|| damaged("the file ends before the record"))??;
+        let is_expected = record.url.as_ref() == Some(&entry.url) && record.length == entry.length;
+        if is_expected { Ok(record) } else { Err(damaged("not the record that the index names")) }
+    }
+
+    /// The page that an index entry names; a revisit leads to its original.
+    pub fn page(&self, entry: &IndexEntry) -> Result<Page, ArchiveError> {
+        let record = self.record(entry)?;
+        let no_http = || ArchiveError::Damaged {
+            path: self.folder.join(&entry.file),
+            offset: entry.offset,
+            why: "the record holds no HTTP message",
+        };
+        let (head, body) = record.http().ok_or_else(no_http)?;
+        let body = match record.kind.as_str() {
+            "revisit" => self.original_body(&record)?,
+            _ => Some(body.to_vec()),
+        };
+        Ok(Page { url: entry.url.clone(), time: entry.time, head, body })
+    }
+
+    /// Only one step: a revisit names a response, and one that names another revisit has no original here.
+    fn original_body(&self, revisit: &Record) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let url = revisit.field("WARC-Refers-To-Target-URI").and_then(|url| PageUrl::parse(url).ok());
+        let time = revisit.field("WARC-Refers-To-Date").and_then(Timestamp::parse).map(Time::from);
+        let (Some(url), Some(time)) = (url, time) else { return Ok(None) };
+        let mut captures = self.find(&url)?.into_iter();
+        let Some(original) = captures.find(|entry| entry.time == time && !entry.is_revisit()) else {
+            return Ok(None);
+        };
+        let record = match self.record(&original) {
+            Err(ArchiveError::Removed { .. }) => return Ok(None),
+            record => record?,
+        };
+        Ok(record.http().map(|(_, body)| body.to_vec()))
+    }
+
+    pub(super) fn names(&self) -> Result<Vec<(FileName, FileState)>, ArchiveError> {
+        FileName::all_in(&self.folder).map_err(ArchiveError::at(&self.folder))
+    }
+
+    /// A file may be closed or removed between listing and reading, so both of its names are tried.
+    fn find_in(&self, name: &FileName, key: &str) -> Result<Vec<IndexEntry>, ArchiveError> {
+        let closed = index_file::find_sorted(&name.index_in(&self.folder, FileState::Closed), key);
+        if !is_missing(&closed) {
+            return closed;
+        }
+        let open = index_file::entries(&name.index_in(&self.folder, FileState::Open));
+        if is_missing(&open) {
+            return Ok(Vec::new());
+        }
+        Ok(open?.into_iter().filter(|entry| surt(&entry.url) == key).collect())
+    }
+
+    fn path_of(&self, file: &str) -> Result<PathBuf, ArchiveError> {
+        let removed = || ArchiveError::Removed { file: file.to_owned() };
+        let (name, _) = FileName::parse(file).ok_or_else(removed)?;
+        let paths = [FileState::Open, FileState::Closed].map(|state| name.warc_in(&self.folder, state));
+        paths.into_iter().find(|path| path.exists()).ok_or_else(removed)
+    }
+}
+
+fn is_missing<T>(result: &Result<T, ArchiveError>) -> bool {
+    matches!(result, Err(ArchiveError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound)
+}
