@@ -1,0 +1,77 @@
+//! The references found on a page, each once, until its base is known and they can be resolved.
+//!
+//! Most links of a page are repeated and many differ in the fragment only, so they are compared before the costly
+//! step of resolving them.
+
+use super::MAX_LINKS;
+use apoidea_model::PageUrl;
+use indexmap::IndexSet;
+use std::borrow::Cow;
+use url::Url;
+
+/// Most distinct references that are remembered; more than links, for some turn out to be `mailto:` or the like.
+const MAX_REFERENCES: usize = 2 * MAX_LINKS;
+
+/// References in order of first occurrence.
+#[derive(Default)]
+pub(super) struct References<'a> {
+    distinct: IndexSet<Cow<'a, str>>,
+}
+
+impl<'a> References<'a> {
+    /// Adds a reference.
+    pub(super) fn add(&mut self, reference: Cow<'a, str>) {
+        let reference = without_fragment(reference);
+        if reference.len() <= PageUrl::MAX_BYTES && self.distinct.len() < MAX_REFERENCES {
+            self.distinct.insert(reference);
+        }
+    }
+
+    /// The pages they lead to.
+    pub(super) fn resolve(&self, base: &Base) -> Vec<PageUrl> {
+        let mut links = IndexSet::with_capacity(self.distinct.len().min(MAX_LINKS));
+        for link in self.distinct.iter().filter_map(|reference| base.resolve(reference)) {
+            links.insert(link);
+            if links.len() == MAX_LINKS {
+                break;
+            }
+        }
+        links.into_iter().collect()
+    }
+}
+
+/// The part that names a page. White space before the `#` counts only as long as something follows it.
+fn without_fragment(reference: Cow<'_, str>) -> Cow<'_, str> {
+    let Some(end) = reference.find('#') else { return reference };
+    if reference[..end].ends_with(|c: char| c <= ' ') {
+        return reference;
+    }
+    match reference {
+        Cow::Borrowed(reference) => Cow::Borrowed(&reference[..end]),
+        Cow::Owned(mut reference) => {
+            reference.truncate(end);
+            Cow::Owned(reference)
+        }
+    }
+}
+
+/// What references are relative to.
+pub(super) struct Base {
+    url: Url,
+}
+
+impl Base {
+    /// The page itself, or what its `<base href>` says (WHATWG HTML §4.2.3, "set the frozen base URL").
+    pub(super) fn new(page: &PageUrl, href: Option<&str>) -> Self {
+        let page = page.to_url();
+        let declared = href.and_then(|href| page.join(href).ok());
+        let url = declared.filter(|url| !matches!(url.scheme(), "data" | "javascript")).unwrap_or(page);
+        Base { url }
+    }
+
+    /// The page that a reference leads to; `None` if it is not one that could be crawled.
+    pub(super) fn resolve(&self, reference: &str) -> Option<PageUrl> {
+        let url = self.url.join(reference).ok()?;
+        PageUrl::from_url(url).ok()
+    }
+}
