@@ -12,9 +12,10 @@ mod overlay;
 mod service;
 mod transport;
 
+pub use apoidea_chord::{Arc, ArcChange};
 pub use identity::{Identity, IdentityError};
 pub use kind::Kind;
-pub use overlay::{ArcChange, ArcMove, LookupError, Overlay, RequestError};
+pub use overlay::{LookupError, Overlay, RequestError};
 pub use service::{Refusal, Request, Service, Silent};
 pub use transport::{
     AddressBook, AddressPolicy, Capabilities, DialError, Dialler, Entry, InvalidNetworkId, KindTotals,

@@ -3,6 +3,7 @@
 //! Peers are addressed by [`PeerId`] throughout: addresses change, are learned, and may lead through a relay.
 
 use crate::{Kind, Refusal};
+use apoidea_chord::ArcChange;
 use apoidea_model::{Key, PeerId};
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -30,26 +31,6 @@ pub trait Overlay: Send + Sync + 'static {
 
 /// How many arc changes wait for a slow receiver before it counts as lagging.
 pub(crate) const ARC_CHANGES: usize = 1024;
-
-/// A part of the ring came to this peer or went away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ArcChange {
-    /// The arc begins just after this key…
-    pub after: Key,
-    /// …and ends with this one.
-    pub upto: Key,
-    /// Which way it moved.
-    pub moved: ArcMove,
-}
-
-/// Which way an arc moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ArcMove {
-    /// This peer owns it now; before, the other one did, if anyone is known to have.
-    Gained(Option<PeerId>),
-    /// The other peer owns it now, if anyone is known to.
-    Lost(Option<PeerId>),
-}
 
 /// Why the peers responsible for a key are not known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

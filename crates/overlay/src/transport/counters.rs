@@ -74,7 +74,7 @@ impl Counters {
     /// The totals now.
     pub fn traffic(&self) -> Traffic {
         let event = |event: Event| self.events[event as usize].load(Relaxed);
-        let kinds = self.kinds.iter().zip(0u8..).map(|(counters, byte)| (byte, counters.totals()));
+        let kinds = self.kinds.iter().zip(0..=u8::MAX).map(|(counters, byte)| (byte, counters.totals()));
         Traffic {
             kinds: kinds.filter(|(_, totals)| *totals != KindTotals::default()).collect(),
             dialled: event(Event::Dialled),
