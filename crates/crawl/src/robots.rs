@@ -1,7 +1,7 @@
 //! What a site's robots.txt asks of us (RFC 9309).
 //!
-//! Only what concerns our own agent is kept, since it is stored and replicated with the domain's state. Nothing is
-//! dropped for want of room: a file is read up to [`Robots::MAX_BYTES`], which bounds the rules. Where robots.txt is
+//! Only what concerns our own agent is kept, since it is stored and replicated with the domain's state. Nothing that
+//! is refused becomes allowed for want of room: what bounds the rules is the part of a file that is read. Where robots.txt is
 //! silent or broken it is read as Google's parser reads it, the one that site owners test against.
 //! Fetching it, following its redirects and remembering how old it is are left to others; [`Access`] says what a
 //! response means.
@@ -60,6 +60,10 @@ impl Robots {
 
     /// Most rules that are kept: as many as fit into [`Self::MAX_BYTES`] at the shortest.
     pub const MAX_RULES: usize = Self::MAX_BYTES / "allow:/\n".len();
+
+    /// Most rules with a `*` that are kept as they are; each costs a search of the whole path. Of further ones, a
+    /// Disallow is cut off before its `*`, which refuses more than was asked, and an Allow is left out.
+    pub const MAX_WILDCARD_RULES: usize = 2_000;
 
     /// Longest pattern that is kept: a longer one matches no URL that we would accept.
     pub const MAX_PATTERN_BYTES: usize = PageUrl::MAX_BYTES;
@@ -134,6 +138,11 @@ fn is_robots_txt(path_and_query: &str) -> bool {
 }
 
 impl Rule {
+    /// Orders rules so that the first match decides; equal ones are copies of each other.
+    fn precedence(&self) -> (Reverse<usize>, Effect, &str) {
+        (Reverse(self.pattern.len()), self.effect, &self.pattern)
+    }
+
     /// Number of the line in the file, beginning with 1.
     pub fn line(&self) -> u32 {
         self.line
@@ -176,6 +185,24 @@ enum Audience {
 struct Group {
     rules: Vec<Rule>,
     crawl_delay: Option<Duration>,
+    wildcards: usize,
+}
+
+impl Group {
+    fn add(&mut self, effect: Effect, mut pattern: Box<str>, line: u32) {
+        if let Some(star) = pattern.find('*') {
+            self.wildcards += 1;
+            if self.wildcards > Robots::MAX_WILDCARD_RULES {
+                match effect {
+                    Effect::Allow => return,
+                    Effect::Disallow => pattern = pattern[..star].into(),
+                }
+            }
+        }
+        if self.rules.len() < Robots::MAX_RULES {
+            self.rules.push(Rule { pattern, effect, line });
+        }
+    }
 }
 
 /// A file being read, line by line.
@@ -261,8 +288,8 @@ impl<'a> Reading<'a> {
         if !can_match || path.len() > Robots::MAX_PATTERN_BYTES {
             return;
         }
-        if let Some(group) = self.group().filter(|group| group.rules.len() < Robots::MAX_RULES) {
-            group.rules.push(Rule { pattern: pattern::canonical(path), effect, line });
+        if let Some(group) = self.group() {
+            group.add(effect, pattern::canonical(path), line);
         }
     }
 
@@ -276,8 +303,9 @@ impl<'a> Reading<'a> {
     }
 
     fn finish(self) -> Robots {
-        let Group { mut rules, crawl_delay } = self.ours.unwrap_or(self.everyones);
-        rules.sort_by_key(|rule| (Reverse(rule.pattern.len()), rule.effect));
+        let Group { mut rules, crawl_delay, .. } = self.ours.unwrap_or(self.everyones);
+        rules.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
+        rules.dedup_by(|later, first| later.precedence() == first.precedence());
         rules.shrink_to_fit();
         Robots { rules, crawl_delay, sitemaps: self.sitemaps }
     }
