@@ -154,11 +154,11 @@ impl DomainState {
     }
 
     /// Takes in that the host's name did not resolve.
-    pub fn unresolved(&mut self, now: Time, pace: Pace) {
+    pub fn unresolved(&mut self, now: Time) {
         self.counters.failed += 1;
         let doubled = politeness::RESOLVE_RETRY * (1 << self.failures.min(politeness::FAILURES_UNTIL_REST));
-        self.next = now + pace.scale(doubled);
-        self.failed(now, pace);
+        self.next = now + doubled;
+        self.failed(now, Pace::GLOBAL);
     }
 
     /// Takes in that a URL of the queue was not fetched because robots.txt says so.

@@ -4,75 +4,158 @@
 //! hosts on one address cost nothing. Only some domains are resident, each with a window of its queue; all others are
 //! parked on disk. A state machine without clock or disk: the driver feeds [`Event`]s and carries out [`Action`]s.
 
+mod address;
 mod config;
 mod event;
+mod host;
+mod window;
 
 pub use config::FrontierConfig;
 pub use event::{Action, Connection, Event, Report};
 
-use crate::{DomainState, Settlement};
-use apoidea_model::{Domain, Time};
+use crate::{DomainState, Effort, Origin, Pace, Settlement, robots::Access};
+use address::Addresses;
+use apoidea_model::{Domain, Pending, Slot, Time};
+use host::{Activity, Choice, FAR, Host, Place, Plan, Pressure};
+use std::{
+    collections::{HashMap, VecDeque},
+    net::IpAddr,
+    time::Duration,
+};
 
 /// The domains in memory and what to do about them next.
 #[derive(Debug)]
 pub struct Frontier {
     config: FrontierConfig,
+    hosts: HashMap<Domain, Host>,
+    addresses: Addresses,
+    /// At most a few for each resident domain.
+    actions: VecDeque<Action>,
+    /// Sum of the residents' weights.
+    weight: usize,
+    fetching: usize,
+    waking: Waking,
+    /// When the first parked domain wakes, as far as known.
+    next_wake: Time,
 }
+
+/// Are parked domains on their way?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waking {
+    No,
+    Asked,
+}
+
+/// Most domains asked for at a time, so that their answer stays small.
+const WAKE_MAX: usize = 256;
+/// Parked domains are only asked for when this share of the places is free, so that not every one costs a read.
+const WAKE_SHARE: usize = 64;
+/// When the driver had nothing although it should have had something, it is asked again after this.
+const WAKE_AGAIN: Duration = Duration::from_secs(1);
 
 impl Frontier {
     /// Nothing resident; asks for parked domains at once.
     pub fn new(config: FrontierConfig) -> Self {
-        Frontier { config }
+        Frontier {
+            config,
+            hosts: HashMap::new(),
+            addresses: Addresses::default(),
+            actions: VecDeque::new(),
+            weight: 0,
+            fetching: 0,
+            waking: Waking::No,
+            next_wake: Time::ZERO,
+        }
     }
 
     /// Takes in what happened.
     pub fn handle(&mut self, event: Event, now: Time) {
-        let _ = (event, now);
+        match event {
+            Event::Woke { domains, next } => self.woke(domains, next, now),
+            Event::Parked { wake } => self.next_wake = self.next_wake.min(wake),
+            Event::Resolved { domain, address } => self.resolved(&domain, address, now),
+            Event::Refilled { domain, urls } => self.refilled(&domain, urls, now),
+            Event::Admitted { domain, urls, evicted, overflowed } => {
+                self.admitted(&domain, urls, &evicted, overflowed, now);
+            }
+            Event::Robots { domain, origin, access, retry_after, effort } => {
+                self.robots(&domain, origin, access, retry_after, effort, now);
+            }
+        }
     }
 
     /// Takes in how a fetch went, and says what becomes of the URL. `None` if no such fetch is under way, as when the
     /// domain was released meanwhile.
     pub fn settle(&mut self, report: Report, now: Time) -> Option<Settlement> {
-        let _ = (report, now);
-        None
+        let host = self.hosts.get_mut(&report.domain)?;
+        if !matches!(&host.activity, Activity::Fetching(pending) if pending.slot == report.slot) {
+            return None;
+        }
+        let Activity::Fetching(pending) = std::mem::replace(&mut host.activity, Activity::Idle) else {
+            return None;
+        };
+        let pace = host.pace();
+        let settlement = host.state.settle(pending, &report.outcome, report.effort, now, pace);
+        if let Settlement::Retry(pending) = &settlement {
+            host.window.leave_behind(pending.not_before);
+        }
+        self.fetching -= 1;
+        self.place(&report.domain, now);
+        Some(settlement)
     }
 
     /// The next thing to do now; call again until there is none.
     pub fn poll(&mut self, now: Time) -> Option<Action> {
-        let _ = now;
-        None
+        loop {
+            if let Some(action) = self.actions.pop_front().or_else(|| self.wake(now)) {
+                return Some(action);
+            }
+            if self.fetching >= self.config.fetches {
+                return None;
+            }
+            let (address, domain, ready) = self.addresses.pop_due(now)?;
+            if let Some(action) = self.serve(address, domain, ready, now) {
+                return Some(action);
+            }
+        }
     }
 
     /// When [`Self::poll`] will have something to do if nothing happens before; [`Time::NEVER`] if it will not.
     pub fn next_timeout(&self) -> Time {
-        Time::NEVER
+        if !self.actions.is_empty() {
+            return Time::ZERO;
+        }
+        let wake = if self.can_wake() { self.next_wake } else { Time::NEVER };
+        let can_fetch = self.fetching < self.config.fetches;
+        let fetch = if can_fetch { self.addresses.next_due() } else { Time::NEVER };
+        wake.min(fetch)
     }
 
     /// Is the domain in memory, so that news of it go to [`Self::handle`] instead of the parked ones on disk?
     pub fn is_resident(&self, domain: &Domain) -> bool {
-        self.state(domain).is_some()
+        self.hosts.contains_key(domain)
     }
 
     /// What is known of a resident domain.
     pub fn state(&self, domain: &Domain) -> Option<&DomainState> {
-        let _ = domain;
-        None
+        self.hosts.get(domain).map(|host| &host.state)
     }
 
     /// All resident domains, for saving them.
-    pub fn residents(&self) -> impl Iterator<Item = (&Domain, &DomainState)> {
-        std::iter::empty()
+    pub fn residents(&self) -> impl ExactSizeIterator<Item = (&Domain, &DomainState)> {
+        self.hosts.iter().map(|(domain, host)| (domain, &host.state))
     }
 
     /// Takes a domain out, as when another peer became its owner. What comes of a fetch under way is ignored.
     pub fn release(&mut self, domain: &Domain) -> Option<DomainState> {
-        let _ = domain;
-        None
+        let host = self.remove(domain)?;
+        self.fetching -= usize::from(host.is_fetching());
+        Some(host.state)
     }
 
-    /// Fetches and robots.txt fetches under way.
+    /// Pages and robots.txt being fetched.
     pub fn fetching(&self) -> usize {
-        0
+        self.fetching
     }
 
     /// Changes how many fetches may be under way; those beyond finish.
@@ -80,8 +163,209 @@ impl Frontier {
         self.config.fetches = fetches;
     }
 
-    /// Changes how many domains may be in memory; those beyond are parked as soon as they are not busy.
+    /// Changes how many domains may be in memory; those beyond are parked when it would be their turn.
     pub fn set_resident(&mut self, resident: usize) {
         self.config.resident = resident;
+    }
+
+    fn woke(&mut self, domains: Vec<(Domain, DomainState)>, next: Time, now: Time) {
+        let next = if domains.is_empty() { next.max(now + WAKE_AGAIN) } else { next };
+        self.waking = Waking::No;
+        self.next_wake = self.next_wake.min(next);
+        for (domain, state) in domains {
+            if self.is_resident(&domain) {
+                continue;
+            }
+            let host = Host::new(state, now);
+            self.weight += host.weight;
+            self.hosts.insert(domain.clone(), host);
+            self.place(&domain, now);
+        }
+    }
+
+    fn resolved(&mut self, domain: &Domain, address: Option<IpAddr>, now: Time) {
+        let Some(host) = self.hosts.get_mut(domain) else { return };
+        if host.activity != Activity::Resolving {
+            return;
+        }
+        host.activity = Activity::Idle;
+        host.place = address.map(|address| {
+            let pace = Pace::of(address, &self.config.private);
+            Place { address, pace, resolved: now }
+        });
+        if address.is_none() {
+            host.state.unresolved(now);
+        }
+        self.place(domain, now);
+    }
+
+    fn refilled(&mut self, domain: &Domain, urls: Vec<Pending>, now: Time) {
+        let Some(host) = self.hosts.get_mut(domain) else { return };
+        host.window.refilled(urls, now);
+        self.place(domain, now);
+    }
+
+    fn admitted(
+        &mut self,
+        domain: &Domain,
+        urls: Vec<Pending>,
+        evicted: &[Slot],
+        overflowed: u64,
+        now: Time,
+    ) {
+        let Some(host) = self.hosts.get_mut(domain) else { return };
+        host.state.admitted(urls.len() as u64, evicted.len() as u64, overflowed);
+        host.window.evicted(evicted);
+        host.window.admitted(urls, self.config.window, now);
+        self.place(domain, now);
+    }
+
+    fn robots(
+        &mut self,
+        domain: &Domain,
+        origin: Origin,
+        access: Access,
+        retry_after: Option<Duration>,
+        effort: Effort,
+        now: Time,
+    ) {
+        let Some(host) = self.hosts.get_mut(domain) else { return };
+        if host.activity != Activity::Robots(origin) {
+            return;
+        }
+        host.activity = Activity::Idle;
+        let pace = host.pace();
+        host.state.robots_answered(origin, access, retry_after, effort, now, pace);
+        self.weight -= host.weight;
+        host.weigh();
+        self.weight += host.weight;
+        self.fetching -= 1;
+        self.place(domain, now);
+    }
+
+    /// Puts a domain that is not busy where it belongs: to disk, to its address, or on the way there.
+    fn place(&mut self, domain: &Domain, now: Time) {
+        let pressure = self.pressure(now);
+        let Some(host) = self.hosts.get_mut(domain) else { return };
+        if host.activity != Activity::Idle {
+            return;
+        }
+        match host.plan(pressure, now) {
+            Plan::Park(wake) => self.park(domain, wake),
+            Plan::Resolve => {
+                host.activity = Activity::Resolving;
+                self.actions.push_back(Action::Resolve(domain.clone()));
+            }
+            Plan::Serve(place, ready) => self.line_up(domain, place, ready, now),
+            Plan::Stay => {}
+        }
+    }
+
+    /// Lets a domain wait at its address, unless there are too many before it.
+    fn line_up(&mut self, domain: &Domain, place: Place, ready: Time, now: Time) {
+        let Place { address, pace, .. } = place;
+        let Some(host) = self.hosts.get_mut(domain) else { return };
+        let is_crowded = self.addresses.expected(address, now, pace.per_address()) > now + FAR;
+        if is_crowded && !host.window.is_reading() {
+            let wake = self.addresses.promise(address, now, ready.max(now + FAR), pace.per_address());
+            return self.park(domain, wake);
+        }
+        if let Some((after, limit)) = host.window.ask(self.config.window) {
+            self.actions.push_back(Action::Refill { domain: domain.clone(), after, limit });
+        }
+        if !host.window.is_empty() {
+            host.activity = Activity::Waiting(ready);
+            self.addresses.enqueue(address, domain.clone(), ready);
+        }
+    }
+
+    fn park(&mut self, domain: &Domain, wake: Time) {
+        let Some(host) = self.remove(domain) else { return };
+        self.next_wake = self.next_wake.min(wake);
+        self.actions.push_back(Action::Park { domain: domain.clone(), state: Box::new(host.state), wake });
+    }
+
+    fn remove(&mut self, domain: &Domain) -> Option<Host> {
+        let host = self.hosts.remove(domain)?;
+        self.weight -= host.weight;
+        Some(host)
+    }
+
+    /// It is this domain's turn.
+    fn serve(&mut self, address: IpAddr, domain: Domain, ready: Time, now: Time) -> Option<Action> {
+        let host = self.hosts.get_mut(&domain)?;
+        if host.activity != Activity::Waiting(ready) {
+            return None;
+        }
+        host.activity = Activity::Idle;
+        match host.choose(now) {
+            Choice::Ask(origin) => {
+                host.activity = Activity::Robots(origin);
+                self.begin(&domain, address, now);
+                let url = origin.robots_url(&domain);
+                Some(Action::FetchRobots { domain, origin, url, address })
+            }
+            Choice::Fetch(slot) => self.fetch(domain, slot, address, now),
+            Choice::Disallow(slot) => {
+                let pending = host.window.take(slot)?;
+                host.state.disallowed();
+                self.place(&domain, now);
+                Some(Action::Disallowed { domain, pending })
+            }
+            Choice::Wait(until) => {
+                host.block(until);
+                self.place(&domain, now);
+                None
+            }
+            Choice::Nothing => {
+                self.place(&domain, now);
+                None
+            }
+        }
+    }
+
+    fn fetch(&mut self, domain: Domain, slot: Slot, address: IpAddr, now: Time) -> Option<Action> {
+        let host = self.hosts.get_mut(&domain)?;
+        let pending = host.window.take(slot)?;
+        host.activity = Activity::Fetching(pending.clone());
+        let connection = if host.window.is_drained() { Connection::Close } else { Connection::KeepAlive };
+        if let Some((after, limit)) = host.window.ask(self.config.window) {
+            self.actions.push_back(Action::Refill { domain: domain.clone(), after, limit });
+        }
+        self.begin(&domain, address, now);
+        Some(Action::Fetch { domain, pending, address, connection })
+    }
+
+    fn begin(&mut self, domain: &Domain, address: IpAddr, now: Time) {
+        let pace = self.hosts.get(domain).map_or(Pace::GLOBAL, Host::pace);
+        self.fetching += 1;
+        self.addresses.start(address, now, pace.per_address());
+    }
+
+    fn wake(&mut self, now: Time) -> Option<Action> {
+        if self.next_wake > now || !self.can_wake() {
+            return None;
+        }
+        self.waking = Waking::Asked;
+        self.next_wake = Time::NEVER;
+        Some(Action::Wake { limit: self.room().min(WAKE_MAX) })
+    }
+
+    fn can_wake(&self) -> bool {
+        self.waking == Waking::No && self.room() > 0 && self.room() * WAKE_SHARE >= self.config.resident
+    }
+
+    fn room(&self) -> usize {
+        self.config.resident.saturating_sub(self.weight)
+    }
+
+    fn pressure(&self, now: Time) -> Pressure {
+        if self.weight > self.config.resident {
+            Pressure::Excess
+        } else if self.next_wake <= now && !self.can_wake() {
+            Pressure::Queue
+        } else {
+            Pressure::None
+        }
     }
 }

@@ -14,8 +14,8 @@ pub enum Event {
         /// When the next parked domain wakes; [`Time::NEVER`] if none is left.
         next: Time,
     },
-    /// A domain was put among the parked ones on disk without the frontier's doing (it got its first URLs, or came
-    /// from another peer).
+    /// A domain is among the parked ones on disk now: after [`Action::Park`], or since it got its first URLs or came from
+    /// another peer.
     Parked {
         /// When it wakes.
         wake: Time,
@@ -124,7 +124,7 @@ pub enum Action {
     },
     /// The domain left memory: make its state durable, and put it among the parked ones until `wake` (not at all if
     /// that is [`Time::NEVER`]: then its queue is empty, or it is stopped). Everything settled before must be durable
-    /// before the domain is offered again.
+    /// before the domain is offered again; tell with [`Event::Parked`] if a [`Action::Wake`] could come in between.
     Park {
         /// The domain.
         domain: Domain,
