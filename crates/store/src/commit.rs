@@ -4,7 +4,9 @@
 //! depends on what is stored already, and writes.
 
 use crate::{
-    ReadError, parked, queue, seen_log,
+    ReadError,
+    domains::domain_prefix,
+    parked, queue, seen_log,
     tables::{Table, Tables},
     values,
 };
@@ -57,17 +59,28 @@ impl Commit {
         self.changes.iter().map(BTreeMap::len).sum::<usize>() + self.seen.len() + self.forgotten.len()
     }
 
-    /// Adds the changes of `other`, which come after these.
+    /// Adds the changes of `other`, which come after these: what it forgets is forgotten here too.
     pub fn absorb(&mut self, other: Commit) {
+        for domain in other.forgotten {
+            self.withdraw(&domain);
+            self.forgotten.insert(domain);
+        }
         for (changes, others) in self.changes.iter_mut().zip(other.changes) {
             changes.extend(others);
-        }
-        for domain in other.forgotten {
-            self.forget_domain(&domain);
         }
         for (domain, hashes) in other.seen {
             self.append_seen(&domain, &hashes);
         }
+    }
+
+    /// Takes back every change about a domain.
+    fn withdraw(&mut self, domain: &Domain) {
+        self.seen.remove(domain);
+        for table in [Table::Domains, Table::Wakes] {
+            self.changes[table as usize].remove(domain.as_str().as_bytes());
+        }
+        let prefix = domain_prefix(domain);
+        self.changes[Table::Queue as usize].retain(|key, _| !key.starts_with(&prefix));
     }
 
     pub(crate) fn put(&mut self, table: Table, key: UserKey, value: UserValue) {
@@ -77,94 +90,101 @@ impl Commit {
     pub(crate) fn remove(&mut self, table: Table, key: UserKey) {
         self.changes[table as usize].insert(key, None);
     }
-
-    fn remove_unless_put(&mut self, table: Table, key: UserKey) {
-        self.changes[table as usize].entry(key).or_insert(None);
-    }
 }
 
-/// Adds to a commit what follows from it and what is stored: the keys of forgotten domains, the order of the parked
-/// ones, the chunks of seen logs, the counters.
-pub(crate) fn resolve(commit: &Commit, tables: &Tables, number: u64) -> Result<Commit, ReadError> {
-    let mut resolved = commit.clone();
-    for domain in &commit.forgotten {
-        forget(&mut resolved, tables, domain)?;
-    }
-    for (domain, hashes) in &commit.seen {
-        append_seen(&mut resolved, tables, domain, hashes, number)?;
-    }
-    order_parked(&mut resolved, tables)?;
-    count(&mut resolved, tables, Table::Domains, values::DOMAINS)?;
-    count(&mut resolved, tables, Table::Outbox, values::OUTBOX)?;
-    resolved.put(Table::Values, values::COMMITS.into(), number.to_be_bytes().into());
-    Ok(resolved)
-}
+/// What follows from a commit and what is stored already: the keys of forgotten domains, the order of the parked ones,
+/// the chunks of seen logs, the counters. No key is in both.
+#[derive(Default)]
+pub(crate) struct Consequences([Changes; Table::ALL.len()]);
 
-fn forget(commit: &mut Commit, tables: &Tables, domain: &Domain) -> Result<(), ReadError> {
-    commit.remove_unless_put(Table::Domains, domain.as_str().into());
-    commit.remove_unless_put(Table::Wakes, domain.as_str().into());
-    for key in queue::keys(tables, domain)? {
-        commit.remove_unless_put(Table::Queue, key);
-    }
-    for key in seen_log::keys(tables, domain)? {
-        commit.remove_unless_put(Table::Seen, key);
-    }
-    Ok(())
-}
-
-fn append_seen(
-    commit: &mut Commit,
-    tables: &Tables,
-    domain: &Domain,
-    hashes: &[UrlHash],
-    number: u64,
-) -> Result<(), ReadError> {
-    let appended = if commit.forgotten.contains(domain) {
-        seen_log::begin(domain, hashes, number)
-    } else {
-        seen_log::append(tables, domain, hashes, number)?
-    };
-    for key in appended.removed {
-        commit.remove(Table::Seen, key.into());
-    }
-    for (key, chunk) in appended.put {
-        commit.put(Table::Seen, key.into(), chunk.into());
-    }
-    Ok(())
-}
-
-/// Keeps the index by wake time in step with the wake times by domain.
-fn order_parked(commit: &mut Commit, tables: &Tables) -> Result<(), ReadError> {
-    let mut changes = Changes::new();
-    for (domain, wake) in &commit.changes[Table::Wakes as usize] {
-        if let Some(old) = tables.space(Table::Wakes).get(domain)? {
-            changes.insert(parked::key(domain, &old), None);
+impl Consequences {
+    pub(crate) fn of(commit: &Commit, tables: &Tables, number: u64) -> Result<Self, ReadError> {
+        let mut all = Consequences::default();
+        for domain in &commit.forgotten {
+            all.forget(commit, tables, domain)?;
         }
-        if let Some(wake) = wake {
-            changes.insert(parked::key(domain, wake), Some(UserValue::from([])));
+        for (domain, hashes) in &commit.seen {
+            all.append_seen(commit, tables, (domain, hashes), number)?;
         }
+        all.order_parked(commit, tables)?;
+        all.count(commit, tables, Table::Domains, values::DOMAINS)?;
+        all.count(commit, tables, Table::Outbox, values::OUTBOX)?;
+        all.put(Table::Values, values::COMMITS.into(), number.to_be_bytes().into());
+        Ok(all)
     }
-    commit.changes[Table::Parked as usize] = changes;
-    Ok(())
-}
 
-/// Keeps the number of a table's keys.
-fn count(commit: &mut Commit, tables: &Tables, table: Table, name: &str) -> Result<(), ReadError> {
-    let changes = &commit.changes[table as usize];
-    if changes.is_empty() {
-        return Ok(());
-    }
-    let mut count = values::decode_counter(name, tables.space(Table::Values).get(name)?.as_deref())?;
-    for (key, value) in changes {
-        let existed = tables.space(table).contains_key(key)?;
-        match (existed, value.is_some()) {
-            (false, true) => count += 1,
-            (true, false) => count = count.saturating_sub(1),
-            _ => {}
+    fn forget(&mut self, commit: &Commit, tables: &Tables, domain: &Domain) -> Result<(), ReadError> {
+        let name = || UserKey::from(domain.as_str());
+        let queue = queue::keys(tables, domain)?.into_iter().map(|key| (Table::Queue, key));
+        let seen = seen_log::keys(tables, domain)?.into_iter().map(|key| (Table::Seen, key));
+        let keys = [(Table::Domains, name()), (Table::Wakes, name())].into_iter().chain(queue).chain(seen);
+        for (table, key) in keys {
+            if !commit.changes[table as usize].contains_key(&key) {
+                self.0[table as usize].insert(key, None);
+            }
         }
+        Ok(())
     }
-    commit.put(Table::Values, name.into(), count.to_be_bytes().into());
-    Ok(())
+
+    fn append_seen(
+        &mut self,
+        commit: &Commit,
+        tables: &Tables,
+        (domain, hashes): (&Domain, &[UrlHash]),
+        number: u64,
+    ) -> Result<(), ReadError> {
+        let appended = if commit.forgotten.contains(domain) {
+            seen_log::begin(domain, hashes, number)
+        } else {
+            seen_log::append(tables, domain, hashes, number)?
+        };
+        let seen = &mut self.0[Table::Seen as usize];
+        seen.extend(appended.removed.into_iter().map(|key| (key.into(), None)));
+        seen.extend(appended.put.into_iter().map(|(key, chunk)| (key.into(), Some(chunk.into()))));
+        Ok(())
+    }
+
+    /// Keeps the index by wake time in step with the wake times by domain.
+    fn order_parked(&mut self, commit: &Commit, tables: &Tables) -> Result<(), ReadError> {
+        let mut ordered = Changes::new();
+        for (domain, wake) in self.all_changes(commit, Table::Wakes) {
+            if let Some(old) = tables.space(Table::Wakes).get(domain)? {
+                ordered.insert(parked::key(domain, &old), None);
+            }
+            if let Some(wake) = wake {
+                ordered.insert(parked::key(domain, wake), Some(UserValue::from([])));
+            }
+        }
+        self.0[Table::Parked as usize] = ordered;
+        Ok(())
+    }
+
+    /// Keeps the number of a table's keys.
+    fn count(&mut self, commit: &Commit, tables: &Tables, table: Table, name: &str) -> Result<(), ReadError> {
+        let stored = tables.space(Table::Values).get(name)?;
+        let mut count = values::decode_counter(name, stored.as_deref())?;
+        for (key, value) in self.all_changes(commit, table) {
+            match (tables.space(table).contains_key(key)?, value.is_some()) {
+                (false, true) => count += 1,
+                (true, false) => count = count.saturating_sub(1),
+                _ => {}
+            }
+        }
+        self.put(Table::Values, name.into(), count.to_be_bytes().into());
+        Ok(())
+    }
+
+    fn all_changes<'a>(
+        &'a self,
+        commit: &'a Commit,
+        table: Table,
+    ) -> impl Iterator<Item = (&'a UserKey, &'a Option<UserValue>)> {
+        commit.changes[table as usize].iter().chain(&self.0[table as usize])
+    }
+
+    fn put(&mut self, table: Table, key: UserKey, value: UserValue) {
+        self.0[table as usize].insert(key, Some(value));
+    }
 }
 
 /// When a commit is on the disk.
@@ -176,20 +196,25 @@ pub(crate) enum Durability {
     Later,
 }
 
-/// Writes a resolved commit.
-pub(crate) fn write(commit: Commit, tables: &Tables, durability: Durability) -> fjall::Result<()> {
+/// Writes a commit and what follows from it.
+pub(crate) fn write(
+    commit: &Commit,
+    consequences: &Consequences,
+    tables: &Tables,
+    durability: Durability,
+) -> fjall::Result<()> {
     tables.wait_for_room()?;
     let mode = match durability {
         Durability::Now => PersistMode::SyncData,
         Durability::Later => PersistMode::Buffer,
     };
     let mut batch = tables.db.batch().durability(Some(mode));
-    for (table, changes) in Table::ALL.into_iter().zip(commit.changes) {
+    for table in Table::ALL {
         let space = tables.space(table);
-        for (key, value) in changes {
+        for (key, value) in consequences.all_changes(commit, table) {
             match value {
-                Some(value) => batch.insert(space, key, value),
-                None => batch.remove(space, key),
+                Some(value) => batch.insert(space, key.clone(), value.clone()),
+                None => batch.remove(space, key.clone()),
             }
         }
     }
@@ -216,4 +241,33 @@ pub(crate) fn io_error(error: fjall::Error) -> Result<io::Error, fjall::Error> {
 
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::{domain, open, pending};
+
+    #[test]
+    fn an_absorbed_commit_has_the_last_word() {
+        let (_folder, store) = open();
+        let (a, b) = (domain("a.example"), domain("b.example"));
+        let mut first = Commit::new();
+        for domain in [&a, &b] {
+            first.put_domain(domain, vec![1]);
+            first.append_seen(domain, &[UrlHash(1)]);
+            first.put_pending(domain, &pending(&format!("http://{domain}/"), 0, 1));
+        }
+        let mut second = Commit::new();
+        second.put_domain(&a, vec![2]);
+        second.append_seen(&a, &[UrlHash(2)]);
+        second.forget_domain(&b);
+        first.absorb(second);
+        store.commit(&first).unwrap();
+        assert_eq!(store.domain(&a).unwrap(), Some(vec![2]));
+        assert_eq!(store.seen(&a).map(|hash| hash.unwrap().0).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!((store.pending(&a, None, 9).unwrap().len(), store.domain_count().unwrap()), (1, 1));
+        assert_eq!(store.domain(&b).unwrap(), None);
+        assert_eq!((store.pending(&b, None, 9).unwrap().len(), store.seen(&b).count()), (0, 0));
+    }
 }

@@ -6,7 +6,7 @@
 
 use crate::{
     Commit, CommitError, ReadError,
-    commit::{self, Durability, io_error, is_full},
+    commit::{self, Consequences, Durability, io_error, is_full},
     lock::{FolderLock, LockError},
     tables::Tables,
     values,
@@ -169,8 +169,8 @@ impl Store {
         }
         let number = writer.commits + 1;
         let written = self.read(|tables| {
-            let resolved = commit::resolve(commit, tables, number)?;
-            Ok(commit::write(resolved, tables, durability))
+            let consequences = Consequences::of(commit, tables, number)?;
+            Ok(commit::write(commit, &consequences, tables, durability))
         })?;
         // The number is used up even by a commit that failed: it may turn up when the journal is replayed.
         writer.commits = number;

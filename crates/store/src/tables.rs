@@ -5,10 +5,12 @@
 
 use fjall::{
     Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+    compaction::Leveled,
     config::{BlockSizePolicy, CompressionPolicy, FilterPolicy, PartitioningPolicy, PinningPolicy},
 };
 use std::{
     path::Path,
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -16,8 +18,10 @@ use std::{
 const MIB: u64 = 1024 * 1024;
 /// Least that the database accepts; it also bounds what is replayed after a crash.
 const JOURNAL_BYTES: u64 = 64 * MIB;
-/// One compacts while the other flushes.
-const WORKER_THREADS: usize = 2;
+/// With two, one of them spins while the other compacts (a sixth of the processor time of a load).
+const WORKER_THREADS: usize = 1;
+/// Small, so that the only worker is soon back to flush what is committed meanwhile.
+const TABLE_FILE_BYTES: u64 = 16 * MIB;
 /// Open files, below the 256 that macOS allows a process by default, with room for sockets.
 const CACHED_FILES: usize = 96;
 /// Blocks of the queue hold neighbours that are read together; larger blocks compress better and need less index.
@@ -99,6 +103,7 @@ impl Table {
         let options = KeyspaceCreateOptions::default()
             .manual_journal_persist(true)
             .max_memtable_size(self.write_buffer_bytes())
+            .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(TABLE_FILE_BYTES)))
             .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
             .data_block_compression_policy(CompressionPolicy::all(fjall::CompressionType::Lz4))
             .index_block_partitioning_policy(PartitioningPolicy::all(true))
