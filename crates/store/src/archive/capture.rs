@@ -109,3 +109,65 @@ impl Truncation {
         }
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(crate) fn url(text: &str) -> PageUrl {
+        PageUrl::parse(text).unwrap()
+    }
+
+    pub(crate) fn encoder() -> Encoder {
+        Encoder::new([7; 32])
+    }
+
+    /// A page as a server might have sent it, compressed and chunked.
+    pub(crate) fn page(address: &str, seconds: u64, body: &str) -> Capture {
+        let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
+        let url = url(address);
+        Capture {
+            time: Time::from_millis((1_700_000_000 + seconds) * 1000),
+            address: Some("192.0.2.7".parse().unwrap()),
+            request: Head {
+                first_line: format!("GET {} HTTP/1.1", url.path_and_query()),
+                headers: vec![header("Host", url.host()), header("User-Agent", "Apoidea")],
+            },
+            response: Head {
+                first_line: "HTTP/1.1 200 OK".to_owned(),
+                headers: vec![
+                    header("Content-Type", "text/HTML; charset=utf-8"),
+                    header("Content-Encoding", "gzip"),
+                    header("Content-Length", "11"),
+                    header("X-Forged", "a\r\nContent-Type: evil"),
+                ],
+            },
+            body: Bytes::copy_from_slice(body.as_bytes()),
+            digest: None,
+            kind: CaptureKind::Response,
+            truncation: None,
+            outlinks: vec![url.join("next").unwrap()],
+            metadata: vec![("fetchTimeMs".to_owned(), "12".to_owned())],
+            url,
+        }
+    }
+
+    #[test]
+    fn a_content_hash_is_the_digest_only_of_a_body_it_hashed_as_it_is() {
+        let hash = |body: &[u8]| Capture::known_digest(&ContentHash::of_body(body), body);
+        assert!(hash(b"<p>x</p>").is_some());
+        assert_eq!(hash(b"<p>x</p>\r\n"), None);
+    }
+
+    #[test]
+    fn a_media_type_that_is_none_is_left_out() {
+        let head = |value: &[u8]| Head {
+            headers: vec![("content-type".to_owned(), value.to_vec())],
+            ..Head::default()
+        };
+        assert_eq!(head(b"Text/HTML ; x=y").media_type().as_deref(), Some("text/html"));
+        for bad in [&b""[..], b"a b", b"\xff", b"\"", b";"] {
+            assert_eq!(head(bad).media_type(), None, "{bad:?}");
+        }
+    }
+}

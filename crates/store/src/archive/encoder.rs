@@ -222,3 +222,112 @@ fn push_without_breaks(block: &mut Vec<u8>, text: &[u8]) {
     let replaced = text.iter().map(|&byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { byte });
     block.extend(replaced);
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::archive::{
+        Reader, Record, Truncation,
+        capture::tests::{encoder, page, url},
+        record_head::digest_name,
+    };
+    use std::{env, fs, path::Path, process::Command};
+
+    /// What `warcio check` checks, and `warcio check` itself where `APOIDEA_WARCIO` names it.
+    pub(crate) fn check(file: &Path) -> Vec<Record> {
+        let records: Vec<Record> = Reader::records(file).unwrap().map(Result::unwrap).collect();
+        assert_eq!(records[0].kind, "warcinfo");
+        records.iter().for_each(check_digests);
+        if let Some(warcio) = env::var_os("APOIDEA_WARCIO") {
+            let output = Command::new(warcio).arg("check").arg("-v").arg(file).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{text}");
+            assert_eq!(text.matches("  offset ").count(), records.len(), "{text}");
+        }
+        records
+    }
+
+    fn check_digests(record: &Record) {
+        let digest = |bytes: &[u8]| digest_name(&Sha256::digest(bytes).into());
+        assert_eq!(record.field("WARC-Block-Digest"), Some(digest(&record.block).as_str()));
+        if record.kind == "response" {
+            let (_, body) = record.http().unwrap();
+            assert_eq!(record.field("WARC-Payload-Digest"), Some(digest(body).as_str()));
+        }
+    }
+
+    fn records_of(capture: &Capture) -> Vec<Record> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.warc.gz");
+        let mut encoder = encoder();
+        let mut bytes = encoder.warcinfo("x.warc.gz", "test", capture.time);
+        bytes.extend(capture.encode(&mut encoder).bytes);
+        fs::write(&file, bytes).unwrap();
+        check(&file).split_off(1)
+    }
+
+    #[test]
+    fn a_page_becomes_request_response_and_metadata() {
+        let capture = page("https://a.example/x?y", 0, "<p>hello</p>");
+        let records = records_of(&capture);
+        let kinds: Vec<&str> = records.iter().map(|record| record.kind.as_str()).collect();
+        assert_eq!(kinds, ["request", "response", "metadata"]);
+        for record in &records {
+            assert_eq!((record.url.as_ref(), record.time), (Some(&capture.url), capture.time));
+        }
+        let response = &records[1];
+        assert_eq!(response.field("warc-ip-address"), Some("192.0.2.7"));
+        for other in [&records[0], &records[2]] {
+            assert_eq!(other.field("WARC-Concurrent-To"), response.field("WARC-Record-ID"));
+            assert_ne!(other.field("WARC-Record-ID"), response.field("WARC-Record-ID"));
+        }
+        assert_eq!(records[2].block, b"fetchTimeMs: 12\r\noutlink: https://a.example/next\r\n");
+    }
+
+    #[test]
+    fn the_head_describes_the_decoded_body_and_cannot_be_forged() {
+        let records = records_of(&page("http://a.example/", 0, "<p>hello</p>"));
+        let (head, body) = records[1].http().unwrap();
+        assert_eq!(body, b"<p>hello</p>");
+        assert_eq!(head.status(), Some(200));
+        assert_eq!(head.header("content-length"), Some(&b"12"[..]));
+        assert_eq!(head.header("content-encoding"), None);
+        assert_eq!(head.header("x-crawler-content-encoding"), Some(&b"gzip"[..]));
+        assert_eq!(head.header("x-forged"), Some(&b"a  Content-Type: evil"[..]));
+    }
+
+    #[test]
+    fn known_content_becomes_a_revisit_without_body() {
+        let mut capture = page("http://a.example/copy", 9, "<p>hello</p>");
+        let original = url("http://b.example/");
+        capture.kind = CaptureKind::Revisit { url: original, time: Time::from_millis(0) };
+        let revisit = records_of(&capture).swap_remove(1);
+        assert_eq!(revisit.kind, "revisit");
+        assert_eq!(revisit.field("WARC-Refers-To-Target-URI"), Some("http://b.example/"));
+        assert_eq!(revisit.field("WARC-Refers-To-Date"), Some("1970-01-01T00:00:00Z"));
+        assert!(revisit.block.ends_with(b"\r\n\r\n"));
+    }
+
+    #[test]
+    fn a_cut_body_says_so_and_a_known_digest_is_taken() {
+        let mut capture = page("http://a.example/", 0, "");
+        capture.truncation = Some(Truncation::Length);
+        capture.digest = Some(Sha256::digest(b"").into());
+        let response = records_of(&capture).swap_remove(1);
+        assert_eq!(response.field("WARC-Truncated"), Some("length"));
+    }
+
+    #[test]
+    fn large_and_incompressible_bodies_survive() {
+        let mut seed = 1u64;
+        let noise: Vec<u8> = (0..2_000_000)
+            .map(|_| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (seed >> 56) as u8
+            })
+            .collect();
+        let mut capture = page("http://a.example/", 0, "");
+        capture.body = noise.clone().into();
+        assert_eq!(records_of(&capture)[1].http().unwrap().1, noise);
+    }
+}

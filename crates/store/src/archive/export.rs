@@ -94,3 +94,45 @@ fn export_file(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::{
+        capture::tests::{encoder, page},
+        encoder::tests::check,
+        folder::tests::open,
+    };
+    use std::fs;
+
+    #[test]
+    fn an_export_is_a_valid_file_with_the_selected_pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = open(folder.path(), None, 4000);
+        let mut encoder = encoder();
+        let captures: Vec<_> = (0..12u64)
+            .map(|n| page(&format!("http://{}.example/{n}", n % 3), n, &format!("body {n}")))
+            .collect();
+        for capture in &captures {
+            archive.append(&capture.encode(&mut encoder)).unwrap();
+        }
+        archive.sync().unwrap();
+        let export = |filter: &ExportFilter| {
+            let mut bytes = Vec::new();
+            let reader = Reader::new(folder.path());
+            let now = captures[0].time;
+            let exported =
+                reader.export(filter, ("out.warc.gz", "test"), now, &mut Encoder::new([1; 32]), &mut bytes);
+            assert_eq!(exported.unwrap().bytes, bytes.len() as u64);
+            let file = folder.path().join("out.warc.gz");
+            fs::write(&file, bytes).unwrap();
+            let responses = check(&file).into_iter().filter(|record| record.kind == "response");
+            responses.map(|record| record.url.unwrap().path()[1..].parse().unwrap()).collect::<Vec<u64>>()
+        };
+        assert_eq!(export(&ExportFilter::default()), (0..12).collect::<Vec<_>>());
+        let domain = Some("1.example".parse().unwrap());
+        assert_eq!(export(&ExportFilter { domain: domain.clone(), ..Default::default() }), [1, 4, 7, 10]);
+        let (from, to) = (Some(captures[4].time), Some(captures[10].time));
+        assert_eq!(export(&ExportFilter { domain, from, to }), [4, 7]);
+    }
+}

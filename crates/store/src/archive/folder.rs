@@ -246,3 +246,150 @@ pub(super) fn remove_if_there(path: &Path) -> Result<(), ArchiveError> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::archive::{
+        Reader,
+        capture::tests::{encoder, page, url},
+        encoder::tests::check,
+    };
+    use std::fs::File;
+
+    pub(crate) fn open(folder: &Path, mark: Option<Mark>, file_bytes: u64) -> Archive {
+        let options = Options { file_bytes, quota_bytes: 50_000, min_free_bytes: 0, ..Options::default() };
+        Archive::open(folder, mark, options, [3; 32]).unwrap()
+    }
+
+    pub(crate) fn append(archive: &mut Archive, addresses: &[&str]) {
+        let mut encoder = encoder();
+        for address in addresses {
+            let body = format!("<p>this is {address}</p>");
+            archive.append(&page(address, 0, &body).encode(&mut encoder)).unwrap();
+        }
+    }
+
+    /// The pages that can be read back, after checking every file.
+    fn pages(folder: &Path) -> Vec<String> {
+        let reader = Reader::new(folder);
+        let records = reader.files().unwrap().into_iter().flat_map(|file| check(&file));
+        let urls = records.filter(|record| record.kind == "response").map(|record| record.url.unwrap());
+        let check_replay = |url: apoidea_model::PageUrl| {
+            let entries = reader.find(&url).unwrap();
+            assert_eq!(entries.len(), 1, "{url} is in the index once");
+            let body = reader.page(&entries[0]).unwrap().body.unwrap();
+            assert_eq!(String::from_utf8(body).unwrap(), format!("<p>this is {url}</p>"));
+            url.to_string()
+        };
+        urls.map(check_replay).collect()
+    }
+
+    const A: &str = "http://a.example/";
+    const B: &str = "http://b.example/";
+    const C: &str = "http://c.example/";
+
+    #[test]
+    fn what_was_committed_stays_wherever_the_last_append_was_torn() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = open(folder.path(), None, 1 << 20);
+        append(&mut archive, &[A]);
+        let mark = archive.sync().unwrap();
+        append(&mut archive, &[B]);
+        archive.sync().unwrap();
+        drop(archive);
+        let file = Reader::new(folder.path()).files().unwrap().remove(0);
+        let index =
+            file.with_file_name(file.file_name().unwrap().to_str().unwrap().replace("warc.gz", "cdxj"));
+        let (whole, lines) = (fs::read(&file).unwrap(), fs::read(&index).unwrap());
+        for end in mark.length as usize..=whole.len() {
+            fs::write(&file, &whole[..end]).unwrap();
+            fs::write(&index, &lines[..lines.len() - (whole.len() - end).min(lines.len() / 3)]).unwrap();
+            let archive = open(folder.path(), Some(mark), 1 << 20);
+            assert_eq!((archive.mark(), archive.bytes()), (mark, mark.length), "torn at {end}");
+        }
+        assert_eq!(pages(folder.path()), [A]);
+        append(&mut open(folder.path(), Some(mark), 1 << 20), &[C]);
+        let mut archive = open(folder.path(), Some(mark), 1 << 20);
+        append(&mut archive, &[B, C]);
+        archive.sync().unwrap();
+        assert_eq!(pages(folder.path()), [A, B, C]);
+    }
+
+    #[test]
+    fn whole_records_are_saved_when_the_disk_lost_committed_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = open(folder.path(), None, 1 << 20);
+        append(&mut archive, &[A]);
+        let first = archive.sync().unwrap();
+        append(&mut archive, &[B]);
+        let mark = archive.sync().unwrap();
+        drop(archive);
+        let file = Reader::new(folder.path()).files().unwrap().remove(0);
+        File::options().write(true).open(&file).unwrap().set_len(first.length + 5).unwrap();
+        let mut archive = open(folder.path(), Some(mark), 1 << 20);
+        assert_eq!(archive.mark(), first);
+        append(&mut archive, &[C]);
+        archive.sync().unwrap();
+        assert_eq!(pages(folder.path()), [A, C]);
+    }
+
+    #[test]
+    fn files_begun_after_the_last_commit_are_undone() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = open(folder.path(), None, 4000);
+        append(&mut archive, &[A]);
+        let mark = archive.sync().unwrap();
+        append(&mut archive, &[B, C, "http://d.example/", "http://e.example/", "http://f.example/"]);
+        archive.sync().unwrap();
+        drop(archive);
+        assert!(Reader::new(folder.path()).files().unwrap().len() > 1);
+        let mut archive = open(folder.path(), Some(mark), 4000);
+        assert_eq!(archive.mark(), mark);
+        assert_eq!(pages(folder.path()), [A]);
+        append(&mut archive, &[B]);
+        archive.close().unwrap();
+        assert_eq!(pages(folder.path()), [A, B]);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "one file and its index");
+    }
+
+    #[test]
+    fn full_files_are_closed_with_a_sorted_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = open(folder.path(), None, 6000);
+        let addresses: Vec<String> = (0..40).map(|n| format!("http://{}.example/", (n * 7) % 40)).collect();
+        append(&mut archive, &addresses.iter().map(String::as_str).collect::<Vec<_>>());
+        archive.close().unwrap();
+        let mark = archive.mark();
+        drop(archive);
+        assert_eq!(pages(folder.path()), addresses);
+        assert_eq!(Reader::new(folder.path()).find(&url("http://x.example/")).unwrap(), []);
+        let files = FileName::all_in(folder.path()).unwrap();
+        assert!(files.len() > 3);
+        for (name, state) in files {
+            assert_eq!(state, FileState::Closed);
+            let index = fs::read_to_string(name.index_in(folder.path(), state)).unwrap();
+            assert!(index.lines().is_sorted());
+            fs::remove_file(name.index_in(folder.path(), state)).unwrap();
+        }
+        drop(open(folder.path(), Some(mark), 6000));
+        assert_eq!(pages(folder.path()), addresses, "a lost index is made anew");
+    }
+
+    #[test]
+    fn without_a_mark_the_whole_records_of_an_open_file_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = open(folder.path(), None, 1 << 20);
+        append(&mut archive, &[A]);
+        archive.sync().unwrap();
+        let length = archive.mark().length;
+        append(&mut archive, &[B]);
+        drop(archive);
+        let file = Reader::new(folder.path()).files().unwrap().remove(0);
+        File::options().write(true).open(&file).unwrap().set_len(length + 9).unwrap();
+        let mut archive = open(folder.path(), None, 1 << 20);
+        append(&mut archive, &[C]);
+        archive.sync().unwrap();
+        assert_eq!(pages(folder.path()), [A, C]);
+    }
+}

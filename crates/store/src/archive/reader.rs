@@ -134,3 +134,96 @@ impl Reader {
 fn is_missing<T>(result: &Result<T, ArchiveError>) -> bool {
     matches!(result, Err(ArchiveError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::{
+        CaptureKind,
+        capture::tests::{encoder, page, url},
+        folder::tests::{append, open},
+    };
+    use std::fs;
+
+    #[test]
+    fn a_revisit_leads_to_its_original() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = open(folder.path(), None, 1 << 20);
+        let mut encoder = encoder();
+        let original = page("http://a.example/", 0, "<p>same</p>");
+        let mut copy = page("http://b.example/", 60, "<p>same</p>");
+        copy.kind = CaptureKind::Revisit { url: original.url.clone(), time: original.time };
+        let mut orphan = page("http://c.example/", 60, "<p>same</p>");
+        orphan.kind = CaptureKind::Revisit { url: url("http://elsewhere.example/"), time: original.time };
+        for capture in [&original, &copy, &orphan] {
+            archive.append(&capture.encode(&mut encoder)).unwrap();
+        }
+        archive.sync().unwrap();
+        let reader = Reader::new(folder.path());
+        let page_of = |url: &PageUrl| reader.page(&reader.find(url).unwrap()[0]).unwrap();
+        assert_eq!(page_of(&copy.url).body.as_deref(), Some(&b"<p>same</p>"[..]));
+        assert_eq!(page_of(&copy.url).time, copy.time);
+        assert_eq!(page_of(&orphan.url).body, None);
+    }
+
+    #[test]
+    fn captures_of_a_page_come_in_order_and_the_scheme_matters() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = open(folder.path(), None, 1 << 20);
+        let mut encoder = encoder();
+        for (address, seconds) in
+            [("http://a.example/", 60), ("https://a.example/", 0), ("http://a.example/", 30)]
+        {
+            archive.append(&page(address, seconds, "x").encode(&mut encoder)).unwrap();
+        }
+        archive.close().unwrap();
+        let found = Reader::new(folder.path()).find(&url("http://a.example/")).unwrap();
+        let times: Vec<u64> =
+            found.iter().map(|entry| entry.time.as_millis() / 1000 - 1_700_000_000).collect();
+        assert_eq!(times, [30, 60]);
+    }
+
+    #[test]
+    fn no_damage_goes_unnoticed_or_panics() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = open(folder.path(), None, 1 << 20);
+        append(&mut archive, &["http://a.example/", "http://b.example/"]);
+        archive.close().unwrap();
+        let reader = Reader::new(folder.path());
+        let entry = reader.find(&url("http://a.example/")).unwrap().remove(0);
+        let good = reader.record(&entry).unwrap();
+        let file = reader.files().unwrap().remove(0);
+        let whole = fs::read(&file).unwrap();
+        for at in entry.offset as usize..(entry.offset + entry.length) as usize {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0x55;
+            fs::write(&file, &damaged).unwrap();
+            match reader.record(&entry) {
+                // Time, flags and operating system in the gzip head do not matter.
+                Ok(record) => {
+                    assert_eq!((record.block, at - (entry.offset as usize) < 10), (good.block.clone(), true))
+                }
+                Err(error) => assert!(error.to_string().contains("apoidea-"), "{error}"),
+            }
+        }
+        fs::write(&file, &whole[..entry.offset as usize + 9]).unwrap();
+        assert!(matches!(reader.record(&entry), Err(ArchiveError::Damaged { .. })));
+        fs::remove_file(&file).unwrap();
+        assert!(matches!(reader.record(&entry), Err(ArchiveError::Removed { .. })));
+    }
+
+    #[test]
+    fn a_damaged_index_is_an_error_that_names_the_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = open(folder.path(), None, 1 << 20);
+        append(&mut archive, &["http://a.example/"]);
+        archive.close().unwrap();
+        let reader = Reader::new(folder.path());
+        let index = reader.names().unwrap()[0].0.index_in(folder.path(), FileState::Closed);
+        fs::write(&index, "example,a)/ 2023 nonsense\n").unwrap();
+        let error = reader.find(&url("http://a.example/")).unwrap_err();
+        assert!(matches!(error, ArchiveError::Damaged { offset: 0, .. }), "{error}");
+        fs::write(&index, vec![b'x'; 100_000]).unwrap();
+        assert!(reader.find(&url("http://a.example/")).is_ok_and(|found| found.is_empty()));
+    }
+}

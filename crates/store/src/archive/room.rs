@@ -45,3 +45,46 @@ impl Archive {
         self.bytes() > self.options.quota_bytes || free_bytes < self.options.min_free_bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::{
+        Reader,
+        capture::tests::url,
+        folder::tests::{append, open},
+    };
+
+    #[test]
+    fn the_oldest_files_go_when_the_quota_or_the_disk_is_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = open(folder.path(), None, 6000);
+        let addresses: Vec<String> = (0..80).map(|n| format!("http://{n}.example/")).collect();
+        append(&mut archive, &addresses.iter().map(String::as_str).collect::<Vec<_>>());
+        archive.sync().unwrap();
+        let before = archive.bytes();
+        assert!(before > archive.options.quota_bytes);
+        let (room, removed) = archive.make_room(u64::MAX / 2).unwrap();
+        assert_eq!(room, Room::Enough);
+        assert!(archive.bytes() <= archive.options.quota_bytes);
+        assert_eq!(before - archive.bytes(), removed.iter().map(|file| file.bytes).sum::<u64>());
+        let reader = Reader::new(folder.path());
+        assert!(reader.find(&url("http://0.example/")).unwrap().is_empty());
+        assert_eq!(reader.find(&url("http://79.example/")).unwrap().len(), 1);
+
+        archive.options.min_free_bytes = 10_000;
+        let (room, removed) = archive.make_room(5_000).unwrap();
+        assert_eq!((room, removed.len()), (Room::Enough, 1));
+        let (room, _) = archive.make_room(0).unwrap();
+        assert_eq!(room, Room::Enough);
+        archive.options.min_free_bytes = u64::MAX;
+        let (room, removed) = archive.make_room(0).unwrap();
+        assert_eq!(room, Room::None);
+        assert!(!removed.is_empty());
+        assert_eq!(
+            reader.find(&url("http://79.example/")).unwrap().len(),
+            1,
+            "the open file is never given up"
+        );
+    }
+}
