@@ -97,15 +97,21 @@ pub struct Decision {
     pub dropped: Vec<(Link, DropReason)>,
 }
 
+impl Decision {
+    /// Links that did not enter because the queue was full.
+    pub fn overflowed(&self) -> u64 {
+        self.dropped.iter().filter(|(_, reason)| *reason == DropReason::Overflow).count() as u64
+    }
+}
+
 impl Admission<'_> {
     /// Decides about the links of one batch and marks the admitted ones as seen. What is dropped for want of room is
     /// not marked: it may come again when there is some.
     pub fn decide(mut self, links: Vec<Link>, seen: &mut SeenFilter) -> Decision {
         let mut decision = Decision::default();
         for link in links {
-            let (rank, hash) = (self.order.rank(&link), link.url.hash());
-            match self.consider(&link, rank, hash, seen) {
-                Ok(evicted) => {
+            match self.consider(&link, seen) {
+                Ok((rank, hash, evicted)) => {
                     seen.insert(hash);
                     decision.evicted.extend(evicted);
                     decision.admitted.push(Admitted { link, rank, hash });
@@ -119,20 +125,20 @@ impl Admission<'_> {
     fn consider(
         &mut self,
         link: &Link,
-        rank: u16,
-        hash: UrlHash,
         seen: &SeenFilter,
-    ) -> Result<Option<Slot>, DropReason> {
+    ) -> Result<(u16, UrlHash, Option<Slot>), DropReason> {
         self.classify(link)?;
+        let hash = link.url.hash();
         if seen.contains(hash) {
             return Err(DropReason::Seen);
         }
         if self.counters.admitted >= self.quotas.admitted_per_domain {
             return Err(DropReason::Exhausted);
         }
+        let rank = self.order.rank(link);
         let evicted = self.make_room(rank)?;
         self.counters.admitted += 1;
-        Ok(evicted)
+        Ok((rank, hash, evicted))
     }
 
     fn classify(&self, link: &Link) -> Result<(), DropReason> {
@@ -160,5 +166,103 @@ impl Admission<'_> {
         }
         self.worst = rest;
         Ok(Some(*worst))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BreadthFirst, OneIn};
+    use apoidea_model::Target;
+
+    fn link(url: &str, depth: u16) -> Link {
+        Link { url: url.parse().unwrap(), depth, target: Target::Page }
+    }
+
+    fn slots(ranks: &[u16]) -> Vec<Slot> {
+        ranks.iter().zip(0..).map(|(&rank, sequence)| Slot { rank, sequence }).collect()
+    }
+
+    struct Case {
+        quotas: Quotas,
+        counters: Counters,
+        queued_total: u64,
+        worst: Vec<Slot>,
+        seen: SeenFilter,
+    }
+
+    impl Case {
+        fn new() -> Self {
+            let quotas =
+                Quotas { queued_per_domain: 10, queued_total: 100, admitted_per_domain: 50, depth: 20 };
+            let seen = SeenFilter::new(OneIn::default());
+            Case { quotas, counters: Counters::default(), queued_total: 0, worst: Vec::new(), seen }
+        }
+
+        fn decide(&mut self, links: Vec<Link>) -> Decision {
+            let admission = Admission {
+                domain: &"a.example".parse().unwrap(),
+                quotas: &self.quotas,
+                order: &BreadthFirst,
+                counters: self.counters,
+                queued_total: self.queued_total,
+                worst: &self.worst,
+                check: &|url| if url.path() == "/trap" { Err(DropReason::Trap) } else { Ok(()) },
+            };
+            admission.decide(links, &mut self.seen)
+        }
+
+        /// Ranks of those admitted and reasons of those dropped, in order.
+        fn summary(&mut self, links: Vec<Link>) -> (Vec<u16>, Vec<DropReason>) {
+            let decision = self.decide(links);
+            let reasons = decision.dropped.iter().map(|(_, reason)| *reason).collect();
+            (decision.admitted.iter().map(|admitted| admitted.rank).collect(), reasons)
+        }
+    }
+
+    #[test]
+    fn each_link_is_admitted_once_and_the_others_have_a_reason() {
+        let links = vec![
+            link("http://a.example/1", 1),
+            link("http://b.example/1", 1),
+            link("http://a.example/1", 2),
+            link("http://a.example/trap", 1),
+            link("http://a.example/far", 21),
+            link("http://a.example/2", 20),
+        ];
+        use DropReason::{OtherDomain, Seen, TooDeep, Trap};
+        assert_eq!(Case::new().summary(links), (vec![1, 20], vec![OtherDomain, Seen, Trap, TooDeep]));
+    }
+
+    #[test]
+    fn a_full_queue_keeps_the_most_important() {
+        let mut case = Case::new();
+        case.counters.queued = 9;
+        case.worst = slots(&[7, 5, 2]);
+        let links = [3, 6, 6, 4, 4].iter().zip(0..);
+        let links: Vec<_> = links.map(|(&depth, i)| link(&format!("http://a.example/{i}"), depth)).collect();
+        let decision = case.decide(links.clone());
+        let ranks: Vec<u16> = decision.admitted.iter().map(|admitted| admitted.rank).collect();
+        assert_eq!(ranks, [3, 6, 4], "one free place, then instead of 7 and of 5");
+        assert_eq!(decision.evicted, case.worst[..2]);
+        assert_eq!(decision.overflowed(), 2);
+    }
+
+    #[test]
+    fn what_overflowed_may_come_again() {
+        let mut case = Case::new();
+        case.queued_total = 100;
+        let links = vec![link("http://a.example/", 0)];
+        assert_eq!(case.summary(links.clone()), (vec![], vec![DropReason::Overflow]));
+        case.queued_total = 99;
+        assert_eq!(case.summary(links), (vec![0], vec![]));
+    }
+
+    #[test]
+    fn a_domain_has_its_share_and_no_more() {
+        let mut case = Case::new();
+        case.counters.admitted = 49;
+        let links = vec![link("http://a.example/1", 0), link("http://a.example/2", 0)];
+        assert_eq!(case.summary(links), (vec![0], vec![DropReason::Exhausted]));
     }
 }

@@ -23,6 +23,8 @@ pub struct DomainState {
     pub counters: Counters,
     robots: Vec<RobotsCopy>,
     next: Time,
+    /// The pause after the last request; none before the first.
+    last_pause: Option<Duration>,
     rests_until: Time,
     doubled_until: Time,
     doublings: u8,
@@ -102,6 +104,17 @@ impl DomainState {
         *self = DomainState { stopped: None, forbidden: 0, failures: 0, rests: 0, ..std::mem::take(self) };
     }
 
+    /// Takes in that a request may have been sent whose end nobody saw, as when the program was cut off: the next one
+    /// keeps its distance from that one too.
+    pub fn interrupted(&mut self, now: Time) {
+        self.next = self.next.max(now + self.last_pause.unwrap_or(politeness::HOST_DELAY));
+    }
+
+    /// What is known about the robots.txt of each origin.
+    pub fn standings(&self, now: Time) -> impl Iterator<Item = (Origin, Standing<'_>)> {
+        self.robots.iter().map(move |copy| (copy.origin, copy.standing(now)))
+    }
+
     /// What may be done at an origin of this domain.
     pub fn standing(&self, origin: Origin, now: Time) -> Standing<'_> {
         self.copy(origin).map_or(Standing::Ask, |copy| copy.standing(now))
@@ -120,7 +133,7 @@ impl DomainState {
         let health = if access == Access::Closed { Health::Failed } else { Health::Answered };
         self.keep(origin).answered(access, retry_after, now, pace);
         self.count(health, effort);
-        self.next = now + self.pause(effort.took, now, pace);
+        self.wait(effort.took, now, pace);
         match health {
             Health::Failed => self.failed(now, pace),
             Health::Answered | Health::Forbidden => self.answered(),
@@ -137,7 +150,7 @@ impl DomainState {
         pace: Pace,
     ) -> Settlement {
         self.count(outcome.health(), effort);
-        self.next = now + self.pause(effort.took, now, pace);
+        self.wait(effort.took, now, pace);
         match outcome.health() {
             Health::Answered => self.well(),
             Health::Forbidden => self.forbidden(),
@@ -155,7 +168,7 @@ impl DomainState {
 
     /// Takes in that the host's name did not resolve.
     pub fn unresolved(&mut self, now: Time) {
-        self.counters.failed += 1;
+        add(&mut self.counters.failed, 1);
         let doubled = politeness::RESOLVE_RETRY * (1 << self.failures.min(politeness::FAILURES_UNTIL_REST));
         self.next = now + doubled;
         self.failed(now, Pace::GLOBAL);
@@ -163,15 +176,15 @@ impl DomainState {
 
     /// Takes in that a URL of the queue was not fetched because robots.txt says so.
     pub fn disallowed(&mut self) {
-        self.counters.disallowed += 1;
+        add(&mut self.counters.disallowed, 1);
         self.leave_queue(1);
     }
 
     /// Takes in that URLs were admitted, and others made room for them.
     pub fn admitted(&mut self, admitted: u64, evicted: u64, overflowed: u64) {
-        self.counters.admitted += admitted;
-        self.counters.queued += admitted;
-        self.counters.overflowed += overflowed + evicted;
+        add(&mut self.counters.admitted, admitted);
+        add(&mut self.counters.queued, admitted);
+        add(&mut self.counters.overflowed, overflowed.saturating_add(evicted));
         self.leave_queue(evicted);
     }
 
@@ -202,6 +215,12 @@ impl DomainState {
         self.robots.truncate(ORIGINS_MAX - 1);
         self.robots.insert(0, copy);
         &mut self.robots[0]
+    }
+
+    fn wait(&mut self, took: Duration, now: Time, pace: Pace) {
+        let pause = self.pause(took, now, pace);
+        self.last_pause = Some(pause);
+        self.next = now + pause;
     }
 
     /// The pause after a request: what the pace and the host ask for, doubled while the host wants us slower.
@@ -250,10 +269,10 @@ impl DomainState {
     }
 
     fn count(&mut self, health: Health, effort: Effort) {
-        self.counters.bytes += effort.bytes;
+        add(&mut self.counters.bytes, effort.bytes);
         match health {
-            Health::Answered | Health::Forbidden => self.counters.fetched += 1,
-            Health::Failed => self.counters.failed += 1,
+            Health::Answered | Health::Forbidden => add(&mut self.counters.fetched, 1),
+            Health::Failed => add(&mut self.counters.failed, 1),
         }
     }
 
@@ -261,7 +280,7 @@ impl DomainState {
         match settlement {
             Settlement::Done(_) => self.leave_queue(1),
             Settlement::Dropped(_) => {
-                self.counters.dropped += 1;
+                add(&mut self.counters.dropped, 1);
                 self.leave_queue(1);
             }
             Settlement::Retry(_) => {}
@@ -270,5 +289,212 @@ impl DomainState {
 
     fn leave_queue(&mut self, urls: u64) {
         self.counters.queued = self.counters.queued.saturating_sub(urls);
+    }
+}
+
+/// Counts, also from where a stranger left off.
+fn add(counter: &mut u64, more: u64) {
+    *counter = counter.saturating_add(more);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Failure, Robots};
+    use apoidea_model::Target;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const MINUTE: Duration = Duration::from_secs(60);
+    const HOUR: Duration = Duration::from_secs(3600);
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    const NOW: Time = Time::from_millis(1_700_000_000_000);
+    const QUICK: Effort = Effort { took: Duration::from_millis(200), bytes: 35_000 };
+    const FAILED: Outcome = Outcome::Failed(Failure::Connect);
+
+    fn pending(attempts: u8) -> Pending {
+        Pending {
+            slot: apoidea_model::Slot { rank: 1, sequence: 1 },
+            url: "https://a.example/".parse().unwrap(),
+            depth: 1,
+            target: Target::Page,
+            attempts,
+            not_before: Time::ZERO,
+        }
+    }
+
+    fn settle(state: &mut DomainState, outcome: &Outcome, now: Time) -> Settlement {
+        state.settle(pending(0), outcome, QUICK, now, Pace::GLOBAL)
+    }
+
+    fn robots(state: &mut DomainState, access: Access, retry_after: Option<Duration>, now: Time) {
+        state.robots_answered(Origin::Https(443), access, retry_after, QUICK, now, Pace::GLOBAL);
+    }
+
+    fn rules(file: &str) -> Access {
+        Access::Rules(Robots::parse(file.as_bytes(), "Apoidea"))
+    }
+
+    /// After how long the URL is tried again, for each number of attempts before.
+    fn retries(outcome: Outcome) -> Vec<Duration> {
+        let retry = |attempts| match DomainState::default().settle(
+            pending(attempts),
+            &outcome,
+            QUICK,
+            NOW,
+            Pace::GLOBAL,
+        ) {
+            Settlement::Retry(again) => Some(again.not_before.since(NOW)),
+            Settlement::Dropped(_) => None,
+            Settlement::Done(_) => panic!("a failure is not done"),
+        };
+        (0..).map_while(retry).collect()
+    }
+
+    #[test]
+    fn retries_follow_the_contract() {
+        for failure in [Failure::Dns, Failure::Connect] {
+            assert_eq!(retries(Outcome::Failed(failure)), [HOUR, 2 * HOUR]);
+        }
+        for failure in [Failure::Read, Failure::Timeout, Failure::Server] {
+            assert_eq!(retries(Outcome::Failed(failure)), [MINUTE, 2 * MINUTE, 4 * MINUTE]);
+        }
+        for failure in
+            [Failure::Tls, Failure::TooManyRedirects, Failure::PrivateAddress, Failure::UnsupportedType]
+        {
+            assert_eq!(retries(Outcome::Failed(failure)), []);
+        }
+        assert_eq!(retries(Outcome::Throttled { retry_after: Some(HOUR) }), [HOUR; 8]);
+    }
+
+    #[test]
+    fn answers_of_any_kind_are_done() {
+        for outcome in [Outcome::Page, Outcome::NotModified, Outcome::Refused(404), Outcome::Refused(403)] {
+            assert_eq!(settle(&mut DomainState::default(), &outcome, NOW), Settlement::Done(pending(0)));
+        }
+    }
+
+    #[test]
+    fn a_throttled_host_waits_and_stays_slower_for_a_day() {
+        let mut state = DomainState::default();
+        settle(&mut state, &Outcome::Throttled { retry_after: Some(SECOND) }, NOW);
+        assert_eq!(state.ready_at(), NOW + 5 * MINUTE);
+        for (later, pause) in [(5 * MINUTE, 10), (23 * HOUR, 10), (24 * HOUR, 5)] {
+            settle(&mut state, &Outcome::Page, NOW + later);
+            assert_eq!(state.ready_at(), NOW + later + pause * SECOND, "{later:?}");
+        }
+        let mut state = DomainState::default();
+        settle(&mut state, &Outcome::Throttled { retry_after: Some(2 * HOUR) }, NOW);
+        assert_eq!(state.ready_at(), NOW + 2 * HOUR);
+    }
+
+    #[test]
+    fn five_failures_in_a_row_make_a_host_rest_and_a_week_of_them_stops_it() {
+        let mut state = DomainState::default();
+        (0..4).for_each(|_| _ = settle(&mut state, &FAILED, NOW));
+        settle(&mut state, &Outcome::Page, NOW);
+        (0..4).for_each(|_| _ = settle(&mut state, &FAILED, NOW));
+        assert_eq!(state.resting(NOW), None, "not in a row");
+        settle(&mut state, &FAILED, NOW);
+        assert_eq!((state.resting(NOW), state.ready_at()), (Some(NOW + DAY), NOW + DAY));
+        (0..29).for_each(|_| _ = settle(&mut state, &FAILED, NOW));
+        assert_eq!(state.stopped(), None);
+        settle(&mut state, &FAILED, NOW);
+        assert_eq!((state.stopped(), state.ready_at()), (Some(Stop::Unreachable), Time::NEVER));
+    }
+
+    #[test]
+    fn a_run_of_403s_or_a_challenge_stops_a_host_until_it_is_resumed() {
+        let mut state = DomainState::default();
+        (0..9).for_each(|_| _ = settle(&mut state, &Outcome::Refused(403), NOW));
+        settle(&mut state, &Outcome::Refused(404), NOW);
+        (0..9).for_each(|_| _ = settle(&mut state, &Outcome::Refused(403), NOW));
+        assert_eq!(state.stopped(), None, "not in a row");
+        settle(&mut state, &Outcome::Refused(403), NOW);
+        assert_eq!(state.stopped(), Some(Stop::Forbidden));
+        state.resume();
+        assert_eq!(state.ready_at(), NOW + 5 * SECOND);
+        settle(&mut state, &Outcome::Challenge, NOW);
+        assert_eq!(state.stopped(), Some(Stop::Challenged));
+    }
+
+    #[test]
+    fn a_name_that_does_not_resolve_is_tried_ever_later() {
+        let mut state = DomainState::default();
+        let waits: Vec<_> = (0..4)
+            .map(|_| {
+                state.unresolved(NOW);
+                state.ready_at().since(NOW) / 3600
+            })
+            .collect();
+        assert_eq!(waits, [SECOND, 2 * SECOND, 4 * SECOND, 8 * SECOND]);
+        state.unresolved(NOW);
+        assert_eq!(state.resting(NOW), Some(NOW + DAY));
+    }
+
+    #[test]
+    fn robots_rules_count_for_a_day_and_their_delay_is_kept() {
+        let mut state = DomainState::default();
+        assert_eq!(state.standing(Origin::Https(443), NOW), Standing::Ask);
+        let access = rules("User-agent: *\nCrawl-delay: 30\nDisallow: /x");
+        robots(&mut state, access.clone(), None, NOW);
+        assert_eq!(state.standing(Origin::Https(443), NOW + DAY - SECOND), Standing::Known(&access));
+        assert_eq!(state.standing(Origin::Https(443), NOW + DAY), Standing::Ask);
+        assert_eq!(state.standing(Origin::Http(80), NOW), Standing::Ask, "another origin, other rules");
+        settle(&mut state, &Outcome::Page, NOW);
+        assert_eq!(state.ready_at(), NOW + 30 * SECOND);
+    }
+
+    #[test]
+    fn robots_that_do_not_answer_close_the_origin_and_are_asked_ever_later() {
+        let mut state = DomainState::default();
+        let mut now = NOW;
+        for minutes in [5, 10, 20, 40] {
+            robots(&mut state, Access::Closed, None, now);
+            let again = now + minutes * MINUTE;
+            assert_eq!(state.standing(Origin::Https(443), now), Standing::Wait(again));
+            assert_eq!(state.standing(Origin::Https(443), again), Standing::Ask);
+            now = again;
+        }
+        robots(&mut state, Access::Closed, None, now);
+        assert_eq!(state.resting(now), Some(now + DAY), "that was the fifth failure in a row");
+        robots(&mut state, Access::Open, None, now + DAY);
+        robots(&mut state, Access::Closed, Some(HOUR), now + 2 * DAY);
+        let again = now + 2 * DAY + HOUR;
+        assert_eq!(state.standing(Origin::Https(443), now + 2 * DAY), Standing::Wait(again));
+    }
+
+    #[test]
+    fn origins_are_bounded() {
+        let mut state = DomainState::default();
+        for port in 1..100 {
+            state.robots_answered(Origin::Http(port), Access::Open, None, QUICK, NOW, Pace::GLOBAL);
+        }
+        let known = (1..100).filter(|&port| state.standing(Origin::Http(port), NOW) != Standing::Ask);
+        assert_eq!(known.collect::<Vec<_>>(), [96, 97, 98, 99]);
+    }
+
+    #[test]
+    fn an_ordinary_domain_takes_less_than_200_bytes_and_survives_storage() {
+        let mut state = DomainState { epoch: 3, ..DomainState::default() };
+        let file = "User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\nCrawl-delay: 10\n\
+                    Sitemap: https://www.a.example/sitemap.xml";
+        robots(&mut state, rules(file), None, NOW);
+        state.admitted(100_000, 10, 1000);
+        settle(&mut state, &Outcome::Throttled { retry_after: None }, NOW);
+        (0..1000).for_each(|_| _ = settle(&mut state, &Outcome::Page, NOW + DAY));
+        let bytes = postcard::to_stdvec(&state).unwrap();
+        assert!(bytes.len() < 200, "{} bytes", bytes.len());
+        assert_eq!(postcard::from_bytes::<DomainState>(&bytes).unwrap(), state);
+    }
+
+    #[test]
+    fn a_state_from_a_broken_clock_is_brought_back_into_bounds() {
+        let mut state = DomainState::default();
+        let future = NOW + 1000 * DAY;
+        robots(&mut state, Access::Open, None, future);
+        settle(&mut state, &Outcome::Throttled { retry_after: Some(DAY) }, future);
+        state.bound(NOW);
+        assert_eq!(state.ready_at(), NOW + DAY);
+        assert_eq!(state.standing(Origin::Https(443), NOW + DAY), Standing::Ask);
     }
 }

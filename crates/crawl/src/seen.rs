@@ -81,10 +81,11 @@ impl OneIn {
         OneIn(urls.clamp(100, 1_000_000_000) as u32)
     }
 
-    /// Bits per URL: 1.44 · log₂ of the rate, and a tenth more, because the hash functions are not quite independent
-    /// and a full filter shall not be quite half full.
-    fn bits_per_url(self) -> f64 {
-        f64::from(self.0).ln() / std::f64::consts::LN_2.powi(2) * 1.1
+    /// Hundredths of a bit per URL: 1.44 · log₂ of the rate, and a tenth more, because the hash functions are not quite
+    /// independent and a full filter shall not be quite half full. A whole number, since a logarithm may differ in its
+    /// last digit from machine to machine.
+    fn centibits_per_url(self) -> u64 {
+        (f64::from(self.0).ln() / std::f64::consts::LN_2.powi(2) * 110.0).round() as u64
     }
 }
 
@@ -97,37 +98,33 @@ impl SeenFilter {
         SeenFilter { rate, memory: Memory::Exact(Vec::new()) }
     }
 
-    /// Remembers the fingerprints of a domain's log, of which there are about `expected`, with room for as many again.
+    /// Remembers the fingerprints of a domain's log, of which there are `expected`, with room for more.
     pub fn build(rate: OneIn, expected: u64, hashes: impl IntoIterator<Item = UrlHash>) -> Self {
         let mut filter = SeenFilter::new(rate);
-        if expected > EXACT_MAX as u64 {
-            filter.memory = Memory::Bloom(Box::new(Counted::new(rate, capacity_for(expected))));
-        }
         for hash in hashes {
-            filter.insert(hash);
+            filter.insert_expecting(hash, expected);
         }
         filter
     }
 
     /// Remembers a URL, and says whether it was known.
     pub fn insert(&mut self, hash: UrlHash) -> Sight {
-        match &mut self.memory {
-            Memory::Exact(known) => match known.binary_search(&hash.0) {
-                Ok(_) => Sight::Seen,
-                Err(at) if known.len() < EXACT_MAX => {
-                    known.insert(at, hash.0);
-                    Sight::New
-                }
-                Err(_) => {
-                    let mut counted = Counted::new(self.rate, capacity_for(EXACT_MAX as u64));
-                    known.iter().for_each(|&hash| _ = counted.insert(UrlHash(hash)));
-                    let sight = counted.insert(hash);
-                    self.memory = Memory::Bloom(Box::new(counted));
-                    sight
-                }
-            },
-            Memory::Bloom(counted) => counted.insert(hash),
+        self.insert_expecting(hash, 0)
+    }
+
+    fn insert_expecting(&mut self, hash: UrlHash, expected: u64) -> Sight {
+        let known = match &mut self.memory {
+            Memory::Bloom(counted) => return counted.insert(hash),
+            Memory::Exact(known) => known,
+        };
+        let Err(at) = known.binary_search(&hash.0) else { return Sight::Seen };
+        known.insert(at, hash.0);
+        if known.len() > EXACT_MAX {
+            let mut counted = Counted::new(self.rate, capacity_for(expected.max(known.len() as u64)));
+            known.iter().for_each(|&hash| _ = counted.insert(UrlHash(hash)));
+            self.memory = Memory::Bloom(Box::new(counted));
         }
+        Sight::New
     }
 
     /// Is the URL known?
@@ -246,7 +243,7 @@ fn capacity_for(urls: u64) -> u64 {
 }
 
 fn bitmap_bytes(capacity: u64, rate: OneIn) -> usize {
-    (capacity as f64 * rate.bits_per_url() / 8.0).ceil() as usize
+    (capacity * rate.centibits_per_url()).div_ceil(800) as usize
 }
 
 /// An eighth more items than will be inserted, which makes the library choose so few hash functions that a full filter
@@ -311,5 +308,177 @@ impl Counted {
             return Err(InvalidFilter::Count(count));
         }
         Ok(Counted { bloom, count, capacity })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Fingerprints of distinct URLs: a bijection of the numbers that looks random (the finaliser of SplitMix64).
+    fn hash(number: u64) -> UrlHash {
+        let mut z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        UrlHash(z ^ (z >> 31))
+    }
+
+    fn filled(rate: OneIn, urls: u64) -> SeenFilter {
+        SeenFilter::build(rate, urls, (0..urls).map(hash))
+    }
+
+    /// The fullest filter of at least so many URLs, just before it grows.
+    fn full(rate: OneIn, urls: u64) -> SeenFilter {
+        let capacity = capacity_for(urls);
+        SeenFilter::build(rate, capacity - 1, (0..capacity).map(hash))
+    }
+
+    /// Of so many URLs that were never inserted, how many does it take for seen?
+    fn mistakes(filter: &SeenFilter, probes: u64) -> usize {
+        let strangers = (1 << 40)..(1 << 40) + probes;
+        strangers.filter(|&number| filter.contains(hash(number))).count()
+    }
+
+    fn check_rate(urls: u64, probes: u64) {
+        let filter = full(OneIn::default(), urls);
+        let found = mistakes(&filter, probes);
+        println!("{} URLs: {found} mistakes in {probes}, {} bytes", filter.len(), filter.memory_bytes());
+        assert!(found as u64 <= probes / 100_000, "{found} mistakes at {} URLs", filter.len());
+    }
+
+    #[test]
+    fn at_most_one_url_in_a_hundred_thousand_is_mistaken_at_every_size() {
+        for urls in [65, 256, 1000, 10_000, 100_000] {
+            check_rate(urls, 2_000_000);
+        }
+    }
+
+    #[test]
+    #[ignore = "takes a minute; run after changing sizes or hash functions"]
+    fn at_most_one_url_in_a_hundred_thousand_is_mistaken_at_great_sizes() {
+        for (urls, probes) in [(65, 100_000_000), (1_000_000, 20_000_000), (10_000_000, 20_000_000)] {
+            check_rate(urls, probes);
+        }
+    }
+
+    #[test]
+    fn other_rates_are_kept_too() {
+        for one_in in [100, 1000, 10_000] {
+            let found = mistakes(&full(OneIn::new(one_in), 10_000), 1_000_000);
+            assert!(found as u64 <= 1_000_000 / one_in, "1 in {one_in}: {found}");
+        }
+    }
+
+    #[test]
+    fn nothing_seen_is_ever_taken_for_new() {
+        for urls in [1, 64, 65, 128, 5000] {
+            let mut filter = filled(OneIn::default(), urls);
+            assert_eq!(filter.len(), urls);
+            assert!((0..urls).all(|number| filter.insert(hash(number)) == Sight::Seen));
+        }
+    }
+
+    #[test]
+    fn a_small_domain_takes_little_memory() {
+        let filter = filled(OneIn::default(), 10);
+        assert!(filter.memory_bytes() < 256, "{} bytes", filter.memory_bytes());
+        assert_eq!(filter.to_bytes().len(), 93);
+        assert_eq!(mistakes(&filter, 10_000), 0);
+    }
+
+    #[test]
+    fn a_log_shorter_than_expected_is_remembered_exactly() {
+        let filter = SeenFilter::build(OneIn::default(), 5000, (0..10).map(hash));
+        assert_eq!(filter.to_bytes(), filled(OneIn::default(), 10).to_bytes());
+    }
+
+    #[test]
+    fn it_says_when_it_is_full_and_grows_from_the_log() {
+        let mut filter = SeenFilter::new(OneIn::default());
+        let mut sizes = vec![filter.memory_bytes()];
+        for number in 0..2000 {
+            filter.insert(hash(number));
+            if filter.needs_growth() {
+                filter = filled(OneIn::default(), filter.len());
+                sizes.push(filter.memory_bytes());
+                assert!(!filter.needs_growth());
+            }
+        }
+        assert_eq!((filter.len(), sizes.len()), (2000, 4));
+        assert!(sizes.is_sorted());
+    }
+
+    #[test]
+    fn the_same_urls_give_the_same_bytes() {
+        for urls in [10, 64, 65, 1000] {
+            let forwards = filled(OneIn::default(), urls);
+            let backwards = SeenFilter::build(OneIn::default(), urls, (0..urls).rev().map(hash));
+            assert_eq!(forwards.to_bytes(), backwards.to_bytes());
+        }
+        let bytes = filled(OneIn::default(), 1000).to_bytes();
+        let sum = bytes.iter().fold(0_u64, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        assert_eq!(
+            sum, 9_895_048_392_638_527_250,
+            "these bytes are understood by all peers, so they never change"
+        );
+    }
+
+    #[test]
+    fn bytes_are_read_back() {
+        for urls in [0, 1, 64, 65, 255, 256, 5000] {
+            let filter = filled(OneIn::default(), urls);
+            let copy = SeenFilter::from_bytes(&filter.to_bytes(), OneIn::default()).unwrap();
+            assert_eq!(copy.to_bytes(), filter.to_bytes());
+            assert_eq!((copy.len(), copy.needs_growth()), (urls, filter.needs_growth()));
+            assert!((0..urls).all(|number| copy.contains(hash(number))));
+        }
+        let full = full(OneIn::default(), 300);
+        let copy = SeenFilter::from_bytes(&full.to_bytes(), OneIn::default()).unwrap();
+        assert!(copy.needs_growth());
+    }
+
+    #[test]
+    fn a_strangers_bytes_are_refused_with_their_reason() {
+        let read = |bytes: &[u8]| SeenFilter::from_bytes(bytes, OneIn::default()).map(|_| ()).unwrap_err();
+        let good = filled(OneIn::default(), 1000).to_bytes();
+        let changed = |at: usize, to: &[u8]| {
+            let mut bytes = good.clone();
+            bytes[at..at + to.len()].copy_from_slice(to);
+            read(&bytes)
+        };
+        assert_eq!(read(&[]), InvalidFilter::Header);
+        assert_eq!(changed(0, &[9]), InvalidFilter::Header);
+        assert_eq!(changed(1, &[1]), InvalidFilter::Rate);
+        assert_eq!(changed(5, &u64::MAX.to_le_bytes()), InvalidFilter::Count(u64::MAX));
+        assert_eq!(changed(5, &5000_u64.to_le_bytes()), InvalidFilter::Size(good.len() - 13));
+        assert_eq!(changed(13 + 9, &17_u32.to_le_bytes()), InvalidFilter::HashFunctions);
+        assert_eq!(changed(13 + 13, &[0; 32]), InvalidFilter::HashFunctions);
+        assert_eq!(changed(good.len() - 3000, &[255; 3000]), InvalidFilter::Fill);
+        assert_eq!(changed(5, &520_u64.to_le_bytes()), InvalidFilter::Count(520));
+        let mut small = filled(OneIn::default(), 2).to_bytes();
+        small.copy_within(13..21, 21);
+        assert_eq!(read(&small), InvalidFilter::Order);
+        assert_eq!(read(&small[..20]), InvalidFilter::Size(7));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(
+            urls in 0_u64..400,
+            at in 0_usize..80,
+            with in proptest::collection::vec(any::<u8>(), 0..20),
+            cut in 0_usize..2000,
+        ) {
+            let mut bytes = filled(OneIn::default(), urls).to_bytes();
+            for (byte, with) in bytes.iter_mut().skip(at).zip(with) {
+                *byte = with;
+            }
+            bytes.truncate(bytes.len().saturating_sub(cut.saturating_sub(1000)));
+            if let Ok(mut filter) = SeenFilter::from_bytes(&bytes, OneIn::default()) {
+                filter.insert(hash(7));
+                prop_assert!(filter.contains(hash(7)));
+            }
+        }
     }
 }
