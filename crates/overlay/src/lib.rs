@@ -6,13 +6,18 @@
 //!
 //! What the requests mean is left to the crate above, which registers a [`Service`].
 
+mod chord;
+mod clock;
+mod fixed;
 mod identity;
 mod kind;
 mod overlay;
 mod service;
 mod transport;
 
-pub use apoidea_chord::{Arc, ArcChange};
+pub use apoidea_chord::{Arc, ArcChange, Phase};
+pub use chord::{Chord, ChordSettings, EntryPoint, InvalidEntryPoint, LocalDiscovery, Place, Standing};
+pub use fixed::{Fixed, FixedSettings, Member};
 pub use identity::{Identity, IdentityError};
 pub use kind::Kind;
 pub use overlay::{LookupError, Overlay, RequestError};

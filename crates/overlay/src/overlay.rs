@@ -70,6 +70,9 @@ pub enum RequestError {
     /// The answer was not what the protocol says.
     #[error("the answer was malformed")]
     Malformed,
+    /// This peer is making too many connections already; ask again later.
+    #[error("too many connections are being made")]
+    Busy,
     /// The overlay was shut down.
     #[error("the overlay is shut down")]
     Closed,

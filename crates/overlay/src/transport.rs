@@ -187,6 +187,11 @@ impl Transport {
         self.inner.book().addresses(peer, self.inner.settings.addresses)
     }
 
+    /// Which addresses that others supply may be dialled.
+    pub fn policy(&self) -> AddressPolicy {
+        self.inner.settings.addresses
+    }
+
     /// What to remember until the next run.
     pub fn address_book(&self) -> Vec<Entry> {
         self.inner.book().snapshot()
@@ -275,6 +280,7 @@ impl Inner {
     ) -> Result<Result<Bytes, AskError>, RequestError> {
         let link = self.link_to(to).await.map_err(|error| match error {
             DialError::Closed => RequestError::Closed,
+            DialError::Busy => RequestError::Busy,
             error => RequestError::Unreachable(error.to_string()),
         })?;
         Ok(link.ask(kind, body).await)

@@ -1,0 +1,187 @@
+//! Finding a way into the ring, and back into it.
+//!
+//! At the start the entry points, the peers remembered from the last run and the local network are asked. If nobody
+//! answers, this peer begins a ring of its own and goes on asking, ever more rarely; the ring merges with the other
+//! one as soon as it hears of it.
+
+use super::{
+    ChordSettings, LocalDiscovery, Standing,
+    entry_point::EntryPoint,
+    local_network::LocalNetwork,
+    mailbox::{Command, Mailbox},
+};
+use crate::{AddressPolicy, NetworkId, Source, Transport};
+use apoidea_chord::{Contact, Phase};
+use apoidea_model::PeerId;
+use futures::future::join_all;
+use hickory_resolver::TokioResolver;
+use rand::{RngExt, seq::SliceRandom};
+use std::{net::SocketAddr, time::Duration};
+use tokio::{sync::watch, time};
+
+/// Entry points asked in one attempt, chosen at random so that no one of them carries all newcomers.
+const ENTRY_POINTS: usize = 6;
+/// Peers of the last run asked in one attempt.
+const REMEMBERED: usize = 16;
+/// Attempts to enter before a ring of one's own is begun.
+const ATTEMPTS: u32 = 3;
+/// Pause after the first attempt that failed; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// Longest pause between attempts.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Bootstrap {
+    transport: Transport,
+    mailbox: Mailbox,
+    standing: watch::Receiver<Standing>,
+    network: NetworkId,
+    settings: ChordSettings,
+    resolver: Option<TokioResolver>,
+}
+
+impl Bootstrap {
+    pub fn new(
+        transport: Transport,
+        mailbox: Mailbox,
+        standing: watch::Receiver<Standing>,
+        network: NetworkId,
+        settings: ChordSettings,
+    ) -> Self {
+        Bootstrap { transport, mailbox, standing, network, settings, resolver: None }
+    }
+
+    /// Enters, and enters again whenever this peer finds itself alone.
+    pub async fn run(mut self) {
+        let local = self.listen_locally();
+        let enter = async {
+            self.enter().await;
+            self.stay().await;
+        };
+        tokio::join!(enter, local);
+    }
+
+    async fn enter(&mut self) {
+        let mut contacts = self.find().await;
+        for attempt in 0..ATTEMPTS {
+            if !contacts.is_empty() || self.settings.entry_points.is_empty() {
+                break;
+            }
+            tracing::warn!("no entry point answers");
+            time::sleep(pause(attempt)).await;
+            contacts = self.find().await;
+        }
+        self.mailbox.send(Command::Join(contacts)).await;
+    }
+
+    async fn stay(&mut self) {
+        let mut attempt = 0;
+        loop {
+            let is_adrift = |standing: &Standing| matches!(standing.phase, Phase::Alone | Phase::Joining);
+            if self.standing.wait_for(is_adrift).await.is_err() {
+                return;
+            }
+            let settled = self.standing.wait_for(|standing| standing.phase == Phase::Member);
+            if time::timeout(pause(attempt), settled).await.is_ok() {
+                attempt = 0;
+                continue;
+            }
+            attempt += 1;
+            let contacts = self.find().await;
+            self.mailbox.send(Command::Learned(contacts)).await;
+        }
+    }
+
+    /// Asks a few entry points and remembered peers; those who answer come back.
+    async fn find(&mut self) -> Vec<Contact> {
+        let mut entry_points = self.settings.entry_points.clone();
+        entry_points.shuffle(&mut rand::rng());
+        entry_points.truncate(ENTRY_POINTS);
+        if self.resolver.is_none() {
+            self.resolver = TokioResolver::builder_tokio().and_then(|builder| builder.build()).ok();
+        }
+        let knocks = join_all(entry_points.into_iter().map(|entry| self.knock(entry)));
+        let calls = join_all(self.remembered().into_iter().map(|peer| self.call(peer)));
+        let (knocked, called) = tokio::join!(knocks, calls);
+        let met = knocked.into_iter().flatten().chain(called.into_iter().flatten());
+        met.map(|peer| Contact::new(peer, &self.transport.addresses(peer))).collect()
+    }
+
+    /// Who lives at an entry point?
+    async fn knock(&self, entry: EntryPoint) -> Vec<PeerId> {
+        let addresses = entry.place.addresses(self.resolver.as_ref()).await;
+        if let Some(id) = entry.id {
+            self.transport.learn(id, addresses, Source::Configured);
+            return self.call(id).await.into_iter().collect();
+        }
+        let mut met = Vec::new();
+        for address in addresses {
+            match self.transport.meet(address).await {
+                Ok(peer) => {
+                    // The user gave this address, so it may be dialled again whatever it is.
+                    self.transport.learn(peer, [address], Source::Configured);
+                    met.push(peer);
+                }
+                Err(error) => tracing::debug!(%entry, %address, %error, "an entry point does not answer"),
+            }
+        }
+        met
+    }
+
+    async fn call(&self, peer: PeerId) -> Option<PeerId> {
+        (peer != self.transport.me() && self.transport.ping(peer).await.is_ok()).then_some(peer)
+    }
+
+    fn remembered(&self) -> Vec<PeerId> {
+        let mut peers: Vec<_> = self.transport.address_book().into_iter().map(|entry| entry.id).collect();
+        peers.shuffle(&mut rand::rng());
+        peers.truncate(REMEMBERED);
+        peers
+    }
+
+    /// Passes on who is found on the local network. Their addresses are those of the same wire, so they may be dialled
+    /// in the open network too.
+    fn listen_locally(&self) -> impl Future<Output = ()> + use<> {
+        let (transport, mailbox, network) =
+            (self.transport.clone(), self.mailbox.clone(), self.network.clone());
+        let discovery = self.settings.local_network;
+        async move {
+            let port = transport.local_addresses().first().map_or(0, SocketAddr::port);
+            if discovery == LocalDiscovery::Off || port == 0 {
+                return;
+            }
+            let local = match LocalNetwork::join(transport.me(), network, port) {
+                Ok(local) => local,
+                Err(error) => {
+                    return tracing::info!(%error, "peers on the local network cannot be looked for");
+                }
+            };
+            while let Some((peer, addresses)) = local.next().await {
+                let addresses: Vec<_> =
+                    addresses.into_iter().filter(|address| AddressPolicy::Private.allows(*address)).collect();
+                tracing::debug!(?peer, ?addresses, "found on the local network");
+                transport.learn(peer, addresses.iter().copied(), Source::Configured);
+                mailbox.send(Command::Learned(vec![Contact::new(peer, &addresses)])).await;
+            }
+        }
+    }
+}
+
+/// The pause after so many attempts, spread so that peers that lost the same entry point do not return together.
+fn pause(attempt: u32) -> Duration {
+    let mean = FIRST_PAUSE.saturating_mul(1 << attempt.min(10)).min(LONGEST_PAUSE);
+    mean.mul_f64(rand::rng().random_range(0.5..1.5))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_are_spread() {
+        for attempt in [0, 3, 40, u32::MAX] {
+            let mean = FIRST_PAUSE.saturating_mul(1 << attempt.min(10)).min(LONGEST_PAUSE);
+            let drawn = pause(attempt);
+            assert!(drawn >= mean / 2 && drawn <= mean * 3 / 2, "{attempt}: {drawn:?}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Where a newcomer may enter the ring, as the user writes it: `id@address`, an address, or a name.
+
+use apoidea_model::PeerId;
+use hickory_resolver::{
+    TokioResolver,
+    proto::rr::{RData, RecordType},
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    str::FromStr,
+};
+
+/// Where a newcomer may enter the ring.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EntryPoint {
+    /// Who is expected there; without it, whoever answers is believed once.
+    pub id: Option<PeerId>,
+    /// Where that is.
+    pub place: Place,
+}
+
+/// Where an entry point is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// An address.
+    Address(SocketAddr),
+    /// A name, looked up in DNS: its service records `_apoidea._udp`, or else its addresses and this port.
+    Name(String, u16),
+}
+
+/// The text is not an entry point.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not an entry point: write id@address:port, address:port, name:port or name")]
+pub struct InvalidEntryPoint(String);
+
+impl EntryPoint {
+    /// The port where none is written: APOID on a telephone's keys.
+    pub const DEFAULT_PORT: u16 = 27643;
+    /// Addresses taken from one name.
+    pub const MAX_ADDRESSES: usize = 16;
+}
+
+impl FromStr for EntryPoint {
+    type Err = InvalidEntryPoint;
+
+    fn from_str(text: &str) -> Result<Self, InvalidEntryPoint> {
+        let invalid = || InvalidEntryPoint(text.chars().take(100).collect());
+        let (id, place) = match text.trim().split_once('@') {
+            Some((id, place)) => (Some(id.parse().map_err(|_| invalid())?), place),
+            None => (None, text.trim()),
+        };
+        Ok(EntryPoint { id, place: parse_place(place).ok_or_else(invalid)? })
+    }
+}
+
+fn parse_place(text: &str) -> Option<Place> {
+    if let Ok(address) = text.parse() {
+        return Some(Place::Address(address));
+    }
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        return Some(Place::Address((ip, EntryPoint::DEFAULT_PORT).into()));
+    }
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) => (name, port.parse().ok()?),
+        None => (text, EntryPoint::DEFAULT_PORT),
+    };
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+    };
+    let is_name = name.len() <= 253 && name.strip_suffix('.').unwrap_or(name).split('.').all(is_label);
+    is_name.then(|| Place::Name(name.to_ascii_lowercase(), port))
+}
+
+impl TryFrom<String> for EntryPoint {
+    type Error = InvalidEntryPoint;
+
+    fn try_from(text: String) -> Result<Self, InvalidEntryPoint> {
+        text.parse()
+    }
+}
+
+impl From<EntryPoint> for String {
+    fn from(entry: EntryPoint) -> String {
+        entry.to_string()
+    }
+}
+
+impl fmt::Display for EntryPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(id) = self.id {
+            write!(f, "{id}@")?;
+        }
+        match &self.place {
+            Place::Address(address) => write!(f, "{address}"),
+            Place::Name(name, port) => write!(f, "{name}:{port}"),
+        }
+    }
+}
+
+impl Place {
+    /// The addresses of the place; none if the name cannot be looked up now.
+    pub(crate) async fn addresses(&self, resolver: Option<&TokioResolver>) -> Vec<SocketAddr> {
+        match (self, resolver) {
+            (Place::Address(address), _) => vec![*address],
+            (Place::Name(name, port), Some(resolver)) => look_up(resolver, name, *port).await,
+            (Place::Name(..), None) => Vec::new(),
+        }
+    }
+}
+
+async fn look_up(resolver: &TokioResolver, name: &str, port: u16) -> Vec<SocketAddr> {
+    let mut found = Vec::new();
+    for (host, port) in services(resolver, name).await {
+        found.extend(hosts(resolver, &host, port).await);
+    }
+    if found.is_empty() {
+        found = hosts(resolver, name, port).await;
+    }
+    found.truncate(EntryPoint::MAX_ADDRESSES);
+    found
+}
+
+async fn services(resolver: &TokioResolver, name: &str) -> Vec<(String, u16)> {
+    let Ok(answer) = resolver.lookup(format!("_apoidea._udp.{name}"), RecordType::SRV).await else {
+        return Vec::new();
+    };
+    let services = answer.answers().iter().filter_map(|record| match &record.data {
+        RData::SRV(service) => Some((service.target.to_utf8(), service.port)),
+        _ => None,
+    });
+    services.take(EntryPoint::MAX_ADDRESSES).collect()
+}
+
+async fn hosts(resolver: &TokioResolver, name: &str, port: u16) -> Vec<SocketAddr> {
+    match resolver.lookup_ip(name).await {
+        Ok(answer) => answer.iter().map(|ip| SocketAddr::new(ip, port)).collect(),
+        Err(error) => {
+            tracing::debug!(name, %error, "an entry point's name was not found");
+            Vec::new()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apoidea_model::Key;
+
+    #[test]
+    fn every_way_to_write_an_entry_point_round_trips() {
+        let id = PeerId::at(Key::hash("a"));
+        for (text, id, place) in [
+            ("127.0.0.1:1".into(), None, "127.0.0.1:1"),
+            ("127.0.0.1".into(), None, "127.0.0.1:27643"),
+            ("[::1]:1".into(), None, "[::1]:1"),
+            ("::1".into(), None, "[::1]:27643"),
+            (format!("{id}@127.0.0.1:1"), Some(id), "127.0.0.1:1"),
+            ("Entry.Example.".into(), None, "entry.example.:27643"),
+            (format!("{id}@entry.example:99"), Some(id), "entry.example:99"),
+        ] {
+            let entry: EntryPoint = text.parse().unwrap();
+            let id = id.map(|id| format!("{id}@")).unwrap_or_default();
+            assert_eq!(entry.to_string(), format!("{id}{place}"), "{text}");
+            assert_eq!(entry.to_string().parse(), Ok(entry));
+        }
+    }
+
+    #[test]
+    fn what_is_no_entry_point_is_refused() {
+        for text in ["", "@", "x@127.0.0.1:1", "a b", "a..b", "a:99999", "a:", "http://a/", &"a".repeat(64)] {
+            assert!(text.parse::<EntryPoint>().is_err(), "{text:?}");
+        }
+    }
+}
