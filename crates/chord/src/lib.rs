@@ -5,13 +5,23 @@
 //! and identities belong to the overlay. [`sim`] runs thousands of rings in one thread from a seed.
 
 mod arc;
+mod book;
+mod cache;
 mod contact;
+mod counters;
 mod event;
+mod fingers;
+mod in_flight;
+mod lookup;
 mod message;
+mod neighbours;
 mod ring;
+mod roster;
+mod round_trips;
 mod settings;
 pub mod sim;
 mod status;
+mod suspects;
 
 pub use arc::{Arc, ArcChange};
 pub use contact::{Addresses, Contact, Contacts, TooMany};

@@ -1,17 +1,44 @@
 //! The ring as one peer sees it: a state machine without I/O, clock or randomness of its own.
 //!
 //! This is Chord as corrected by Zave (arXiv 1502.06461, 1610.01140), with a full roster while the ring is small.
-//! A driver passes in what happened and carries out what comes back; the simulator drives the same code.
+//! A driver passes in what happened and carries out what comes back; the simulator drives the same code. The parts
+//! of the protocol stand in the files below: asking and answering, stabilising, joining, few peers, merging, seeking.
+
+mod answer;
+mod ask;
+mod few;
+mod join;
+mod merge;
+mod place;
+mod seek;
+mod stabilize;
+mod view;
 
 use crate::{
     Contact,
-    arc::Arc,
+    arc::{Arc, ArcChange},
+    book::Book,
+    cache::ArcCache,
+    counters::Counters,
     event::{Action, Event, Phase},
+    fingers::Fingers,
+    in_flight::InFlight,
+    lookup::Lookup,
+    message::{Message, Notice, Scale, Version},
+    neighbours::Neighbours,
+    roster::Roster,
+    round_trips::RoundTrips,
     settings::Settings,
-    status::Status,
+    suspects::Suspects,
 };
-use apoidea_model::{Key, Time};
-use rand::Rng;
+use apoidea_model::{PeerId, Time};
+use rand::{Rng, RngExt};
+use std::time::Duration;
+
+pub use view::Ownership;
+
+/// A timer this late means that the machine was asleep, and that silence says nothing about the others.
+const PAUSED_AFTER: Duration = Duration::from_secs(2);
 
 /// One peer's view of the ring.
 #[derive(Debug)]
@@ -19,40 +46,114 @@ pub struct Ring {
     me: Contact,
     settings: Settings,
     phase: Phase,
+    scale: Scale,
+    neighbours: Neighbours,
+    roster: Roster,
+    fingers: Fingers,
+    lookups: Vec<Lookup>,
+    next_lookup: u32,
+    in_flight: InFlight,
+    operation: Operation,
+    /// A predecessor to try once the running operation is over.
+    precede_next: Option<Contact>,
+    /// Which state of whose successor list ours was made from.
+    known: Option<(PeerId, Version)>,
+    /// To whom our predecessors were told, in which state; and in which state they are just being told.
+    told: Option<(PeerId, Version)>,
+    telling: Version,
+    round_trips: RoundTrips,
+    book: Book,
+    cache: ArcCache,
+    suspects: Suspects,
+    counters: Counters,
+    join_attempts: u32,
+    round_at: Time,
+    last_round: Time,
+    check_at: Time,
+    last_check: Time,
+    now: Time,
+    /// The arc and phase that the driver has been told.
+    told_arc: Option<Arc>,
+    told_phase: Phase,
 }
 
-/// Whose is a key, judged from here?
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ownership {
-    /// Ours: it lies after the predecessor, up to this peer.
-    Mine,
-    /// Not ours; this peer is nearer to the owner, or is the owner.
-    Elsewhere(Contact),
-    /// Not ours, and nobody nearer is known.
-    Unknown,
+/// What is changing the state just now: at most one thing at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Idle,
+    /// So many peers asked in a row so far.
+    Stabilizing(u32),
+    Rectifying,
+    Preceding,
+}
+
+/// One call of [`Ring::handle`]: the moment, the randomness, and what is to be done.
+struct Turn<'a> {
+    now: Time,
+    rng: &'a mut dyn Rng,
+    actions: Vec<Action>,
 }
 
 impl Ring {
     /// A peer outside of any ring, reachable as `me` says.
     pub fn new(me: Contact, settings: Settings) -> Self {
-        Ring { me, settings, phase: Phase::Outside }
+        let r = settings.successors.clamp(2, Settings::MAX_SUCCESSORS);
+        let settings = Settings { successors: r, parallel: settings.parallel.max(1), ..settings };
+        Ring {
+            phase: Phase::Outside,
+            scale: Scale::Small,
+            neighbours: Neighbours::new(me.id, r, 0),
+            roster: Roster::default(),
+            fingers: Fingers::default(),
+            lookups: Vec::new(),
+            next_lookup: 0,
+            in_flight: InFlight::default(),
+            operation: Operation::Idle,
+            precede_next: None,
+            known: None,
+            told: None,
+            telling: Version(0),
+            round_trips: RoundTrips::default(),
+            book: Book::new(me.id, &settings),
+            cache: ArcCache::new(&settings),
+            suspects: Suspects::default(),
+            counters: Counters::default(),
+            join_attempts: 0,
+            round_at: Time::NEVER,
+            last_round: Time::ZERO,
+            check_at: Time::NEVER,
+            last_check: Time::ZERO,
+            now: Time::ZERO,
+            told_arc: None,
+            told_phase: Phase::Outside,
+            me,
+            settings,
+        }
     }
 
-    /// Takes in what happened and returns what is to be done, in order. `now` never runs backwards; a long gap is
-    /// taken as a pause of the machine.
+    /// Takes in what happened and returns what is to be done, in order. A `now` that runs backwards is taken as
+    /// unchanged; a long gap is taken as a pause of the machine.
     pub fn handle(&mut self, event: Event, now: Time, rng: &mut dyn Rng) -> Vec<Action> {
-        let _ = (event, now, rng);
-        Vec::new()
+        let mut turn = Turn { now: now.max(self.now), rng, actions: Vec::new() };
+        self.notice_pause(&mut turn);
+        self.now = turn.now;
+        match event {
+            Event::Received(from, message) => self.receive(&mut turn, from, message),
+            Event::Timeout => self.wake(&mut turn),
+            Event::Lookup { id, key, count, freshness } => self.look_up(&mut turn, id, key, count, freshness),
+            Event::Unreachable(peer) => self.unreachable(&mut turn, peer),
+            Event::Redirected { by, .. } => self.cache.forget(by),
+            Event::Learned(contacts) => self.learn(contacts),
+            Event::Join(contacts) => self.start(&mut turn, contacts),
+            Event::Leave => self.leave(&mut turn),
+        }
+        self.tell_changes(&mut turn);
+        turn.actions
     }
 
-    /// When [`Event::Timeout`] is wanted next; never while outside.
+    /// When [`Event::Timeout`] is wanted next.
     pub fn next_timeout(&self) -> Time {
-        Time::NEVER
-    }
-
-    /// This peer.
-    pub fn me(&self) -> &Contact {
-        &self.me
+        self.in_flight.earliest().min(self.round_at).min(self.check_at)
     }
 
     /// This peer can now be reached elsewhere; neighbours learn of it with the next rounds.
@@ -61,71 +162,110 @@ impl Ring {
         self.me.addresses = me.addresses;
     }
 
-    /// The peer's relation to the ring.
-    pub fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    /// What this peer owns.
-    pub fn arc(&self) -> Option<Arc> {
-        None
-    }
-
-    /// Whose is this key? To be asked on every request that belongs to a key.
-    pub fn ownership(&self, key: Key) -> Ownership {
-        let _ = key;
-        Ownership::Unknown
-    }
-
-    /// The owner of a key and the next `count − 1` peers clockwise, if they are known without asking.
-    ///
-    /// The peers after the owner hold its replicas: when the owner crashes, the first of them becomes the owner and
-    /// already has everything.
-    pub fn owners(&self, key: Key, count: usize, now: Time) -> Option<Vec<Contact>> {
-        let _ = (key, count, now);
-        None
-    }
-
-    /// The predecessor, if one is known.
-    pub fn predecessor(&self) -> Option<&Contact> {
-        None
-    }
-
-    /// The successors, nearest first.
-    pub fn successors(&self) -> &[Contact] {
-        &[]
-    }
-
-    /// Half the leaf peers on either side: predecessors, farthest first, then successors, without repetition.
-    pub fn leaves(&self) -> Vec<Contact> {
-        Vec::new()
-    }
-
-    /// Peers that have answered before: to be stored, and passed to [`Event::Join`] at the next start.
-    pub fn remembered(&self) -> Vec<Contact> {
-        Vec::new()
-    }
-
-    /// Members of the ring, as far as the density of the neighbours tells.
-    pub fn size_estimate(&self) -> f64 {
-        1.0
-    }
-
-    /// Everything worth showing.
-    pub fn status(&self) -> Status {
-        Status {
-            me: self.me.id,
-            phase: self.phase,
-            scale: crate::message::Scale::Small,
-            arc: self.arc(),
-            predecessor: self.predecessor().cloned(),
-            successors: self.successors().to_vec(),
-            leaves: self.leaves(),
-            fingers: Vec::new(),
-            round_trips: Vec::new(),
-            size_estimate: self.size_estimate(),
-            cached_arcs: self.settings.cached_arcs.min(0),
-            counters: Vec::new(),
+    fn receive(&mut self, turn: &mut Turn<'_>, from: PeerId, message: Message) {
+        if from == self.me.id {
+            return;
         }
+        self.counters.received(message.kind());
+        self.suspects.clear(from);
+        match message {
+            Message::Request(id, request) => self.answer(turn, from, id, request),
+            Message::Response(id, response) => self.take_response(turn, from, id, response),
+            Message::Notice(Notice::Leaving { predecessor, successors }) => {
+                self.take_leave(turn, from, predecessor, successors);
+            }
+            Message::Notice(Notice::OtherRing { through }) => self.hear_of_other_ring(turn, through),
+        }
+    }
+
+    /// The machine slept: nobody's silence counts. After a long sleep everyone else has taken us for dead, and a
+    /// rejoiner starts with fresh state.
+    fn notice_pause(&mut self, turn: &mut Turn<'_>) {
+        let late = turn.now.since(self.next_timeout().max(self.now));
+        if late < PAUSED_AFTER {
+            return;
+        }
+        self.in_flight.postpone(turn.now + self.settings.first_timeout);
+        let is_among_others = matches!(self.phase, Phase::Member);
+        if is_among_others && turn.now.since(self.now) >= self.settings.absent_after {
+            self.start_over(turn);
+        }
+    }
+
+    fn wake(&mut self, turn: &mut Turn<'_>) {
+        while let Some(pending) = self.in_flight.expired(turn.now) {
+            self.expire(turn, pending);
+        }
+        if self.round_at <= turn.now {
+            self.round(turn);
+        }
+        if self.check_at <= turn.now {
+            self.check(turn);
+        }
+    }
+
+    /// The regular work, every ten seconds or so.
+    fn round(&mut self, turn: &mut Turn<'_>) {
+        self.last_round = turn.now;
+        self.round_at = turn.now + turn.spread(self.settings.stabilize_every);
+        match (self.phase, self.scale) {
+            (Phase::Outside, _) => self.round_at = Time::NEVER,
+            (Phase::Joining, _) => self.try_join(turn),
+            (Phase::Alone, _) => self.check_now(turn),
+            (Phase::Member, Scale::Small) => self.compare_rosters(turn),
+            (Phase::Member, Scale::Large) => {
+                self.stabilize(turn);
+                self.refresh_finger(turn);
+            }
+        }
+    }
+
+    /// Lets the next round come at once, unless there was one just now.
+    fn hurry(&mut self, turn: &mut Turn<'_>) {
+        let soon = (self.last_round + Duration::from_secs(1)).max(turn.now);
+        let jitter = Duration::from_millis(turn.rng.random_range(0..200));
+        self.round_at = self.round_at.min(soon + jitter);
+    }
+
+    fn learn(&mut self, contacts: Vec<Contact>) {
+        contacts.into_iter().for_each(|contact| self.book.entry(contact));
+    }
+
+    /// Tells the driver what this turn has changed.
+    fn tell_changes(&mut self, turn: &mut Turn<'_>) {
+        let arc = self.arc();
+        if arc != self.told_arc {
+            let change = self.arc_change(self.told_arc, arc);
+            turn.actions.extend(change.map(Action::ArcChanged));
+            self.told_arc = arc;
+        }
+        if self.phase != self.told_phase {
+            turn.actions.push(Action::PhaseChanged(self.phase));
+            self.told_phase = self.phase;
+        }
+    }
+
+    fn arc_change(&self, old: Option<Arc>, new: Option<Arc>) -> Option<ArcChange> {
+        let successor = self.neighbours.head().map(|head| head.id);
+        match (old, new) {
+            (None, None) => None,
+            (None, Some(arc)) => Some(ArcChange::Gained { arc, from: successor }),
+            (Some(arc), None) => Some(ArcChange::Lost { arc, to: None }),
+            (Some(old), Some(new)) if new.from.between(old.from, old.to) => Some(ArcChange::Lost {
+                arc: Arc { from: old.from, to: new.from },
+                to: Some(PeerId::at(new.from)),
+            }),
+            (Some(old), Some(new)) => Some(ArcChange::Gained {
+                arc: Arc { from: new.from, to: old.from },
+                from: Some(PeerId::at(old.from)),
+            }),
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// A time that differs from `mean` by up to half, so that peers do not fall into step.
+    fn spread(&mut self, mean: Duration) -> Duration {
+        mean.mul_f64(self.rng.random_range(0.5..1.5))
     }
 }

@@ -28,6 +28,29 @@ pub struct Figure {
     pub met: Option<bool>,
 }
 
+impl Figure {
+    /// A value without a target.
+    pub fn new(name: impl Into<String>, value: f64) -> Self {
+        Figure { name: name.into(), value, target: String::new(), met: None }
+    }
+
+    /// The value should not be larger.
+    pub fn at_most(self, most: f64) -> Self {
+        Figure { target: format!("at most {most:.4}"), met: Some(self.value <= most), ..self }
+    }
+
+    /// The value should not be smaller.
+    pub fn at_least(self, least: f64) -> Self {
+        Figure { target: format!("at least {least:.4}"), met: Some(self.value >= least), ..self }
+    }
+
+    /// The value should be in this range.
+    pub fn within(self, least: f64, most: f64) -> Self {
+        let met = Some((least..=most).contains(&self.value));
+        Figure { target: format!("{least:.3} to {most:.3}"), met, ..self }
+    }
+}
+
 impl Report {
     /// Was every target met and no invariant broken?
     pub fn is_sound(&self) -> bool {

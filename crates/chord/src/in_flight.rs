@@ -1,0 +1,141 @@
+//! Requests that wait for their answer.
+//!
+//! An answer counts only while its request waits, and only from the peer that was asked; everything else is late or
+//! forged and falls on the floor.
+
+use crate::{Contact, message::RequestId};
+use apoidea_model::{PeerId, Time};
+
+/// Most requests waiting at a time: every lookup with all its parallel hops, and the maintenance.
+const MAX_PENDING: usize = 1024;
+
+/// The waiting requests.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InFlight {
+    pending: Vec<Pending>,
+    next: u32,
+}
+
+/// One waiting request.
+#[derive(Debug, Clone)]
+pub(crate) struct Pending {
+    pub id: RequestId,
+    pub to: Contact,
+    pub purpose: Purpose,
+    pub sent: Time,
+    pub deadline: Time,
+    /// Attempts made so far, the first included.
+    pub attempt: u32,
+}
+
+/// Why a request was sent, and so what its answer or silence means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Ask the first successor about its neighbours.
+    Stabilize,
+    /// Ask the peer between here and the first successor, before adopting it.
+    Adopt,
+    /// Is the predecessor alive? If not, this other one takes its place.
+    Rectify { instead: Contact },
+    /// Does this peer answer? Then it may be the predecessor.
+    Precede,
+    /// Ask the owner of the own id for its neighbours, to join before it.
+    Join,
+    /// Ask the owner of the own id in another ring for its neighbours.
+    Merge,
+    /// One hop of a lookup, with how many attempts.
+    Find { lookup: u32, attempts: u32 },
+    /// Compare rosters.
+    Roster,
+    /// Verify a member.
+    Hello,
+}
+
+/// Attempts before a peer that the ring's shape depends on is given up.
+const ATTEMPTS: u32 = 3;
+
+impl Purpose {
+    /// Attempts before the asked peer is given up.
+    pub fn attempts(&self) -> u32 {
+        match self {
+            Purpose::Find { attempts, .. } => *attempts,
+            _ => ATTEMPTS,
+        }
+    }
+}
+
+impl InFlight {
+    /// Registers a request; none if too many wait already.
+    pub fn register(
+        &mut self,
+        to: Contact,
+        purpose: Purpose,
+        sent: Time,
+        deadline: Time,
+    ) -> Option<RequestId> {
+        if self.pending.len() >= MAX_PENDING {
+            return None;
+        }
+        self.next = self.next.wrapping_add(1);
+        let id = RequestId(self.next);
+        self.pending.push(Pending { id, to, purpose, sent, deadline, attempt: 1 });
+        Some(id)
+    }
+
+    /// The request that this answers, if it still waits for this peer.
+    pub fn answered(&mut self, id: RequestId, from: PeerId) -> Option<Pending> {
+        let at = self.pending.iter().position(|p| p.id == id && p.to.id == from)?;
+        Some(self.pending.swap_remove(at))
+    }
+
+    /// A request whose time is over.
+    pub fn expired(&mut self, now: Time) -> Option<Pending> {
+        let at = self.pending.iter().position(|p| p.deadline <= now)?;
+        Some(self.pending.swap_remove(at))
+    }
+
+    /// A request to this peer.
+    pub fn to(&mut self, peer: PeerId) -> Option<Pending> {
+        let at = self.pending.iter().position(|p| p.to.id == peer)?;
+        Some(self.pending.swap_remove(at))
+    }
+
+    /// Puts a request back for another attempt, under the same id so that a late answer counts.
+    pub fn again(&mut self, pending: Pending) {
+        self.pending.push(pending);
+    }
+
+    /// Is this peer already being asked for this reason?
+    pub fn is_asked(&self, peer: PeerId, purpose: &Purpose) -> bool {
+        self.pending.iter().any(|p| p.to.id == peer && p.purpose == *purpose)
+    }
+
+    /// Gives every request more time, as if it had just been sent.
+    pub fn postpone(&mut self, until: Time) {
+        for pending in &mut self.pending {
+            pending.deadline = pending.deadline.max(until);
+            // Its round trip would measure the pause.
+            pending.attempt = pending.attempt.max(2);
+        }
+    }
+
+    /// Forgets every request except those of lookups.
+    pub fn keep_lookups(&mut self) {
+        self.pending.retain(|p| matches!(p.purpose, Purpose::Find { .. }));
+    }
+
+    /// Forgets the requests of a finished lookup.
+    pub fn drop_lookup(&mut self, finished: u32) {
+        self.pending.retain(|p| !matches!(p.purpose, Purpose::Find { lookup, .. } if lookup == finished));
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.pending.clear();
+    }
+
+    /// When the next request's time is over.
+    pub fn earliest(&self) -> Time {
+        self.pending.iter().map(|p| p.deadline).min().unwrap_or(Time::NEVER)
+    }
+}

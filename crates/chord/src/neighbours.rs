@@ -1,0 +1,202 @@
+//! The peers next to this one: successors clockwise, predecessors anticlockwise, both nearest first.
+//!
+//! Only the first successor and the first predecessor are pointers of the protocol, adopted after their peers have
+//! answered; the rest is what those two said, and is checked for order whenever it comes in.
+
+use crate::{Contact, message::Version};
+use apoidea_model::{Key, PeerId};
+
+/// Successor and predecessor lists of one peer, each with the version by which others know it.
+#[derive(Debug, Clone)]
+pub(crate) struct Neighbours {
+    me: Key,
+    most: usize,
+    successors: Vec<Contact>,
+    predecessors: Vec<Contact>,
+    successors_version: u32,
+    predecessors_version: u32,
+}
+
+impl Neighbours {
+    /// No neighbours, and at most `most` on either side; `version` should differ between runs.
+    pub fn new(me: PeerId, most: usize, version: u32) -> Self {
+        Neighbours {
+            me: me.key(),
+            most,
+            successors: Vec::new(),
+            predecessors: Vec::new(),
+            successors_version: version,
+            predecessors_version: version,
+        }
+    }
+
+    pub fn successors(&self) -> &[Contact] {
+        &self.successors
+    }
+
+    pub fn predecessors(&self) -> &[Contact] {
+        &self.predecessors
+    }
+
+    /// The first successor.
+    pub fn head(&self) -> Option<&Contact> {
+        self.successors.first()
+    }
+
+    pub fn predecessor(&self) -> Option<&Contact> {
+        self.predecessors.first()
+    }
+
+    pub fn successors_version(&self) -> Version {
+        Version(self.successors_version)
+    }
+
+    pub fn predecessors_version(&self) -> Version {
+        Version(self.predecessors_version)
+    }
+
+    /// Takes over a list of successors as far as it runs clockwise and not past this peer.
+    pub fn set_successors<'a>(&mut self, list: impl IntoIterator<Item = &'a Contact>) {
+        let list = clockwise(self.me, list, self.most);
+        if list != self.successors {
+            self.successors = list;
+            self.successors_version = self.successors_version.wrapping_add(1);
+        }
+    }
+
+    /// Takes over a list of predecessors as far as it runs anticlockwise and not past this peer.
+    pub fn set_predecessors<'a>(&mut self, list: impl IntoIterator<Item = &'a Contact>) {
+        let list = anticlockwise(self.me, list, self.most);
+        if list != self.predecessors {
+            self.predecessors = list;
+            self.predecessors_version = self.predecessors_version.wrapping_add(1);
+        }
+    }
+
+    /// Both lists as one run clockwise, this peer in the middle.
+    pub fn run<'a>(&'a self, me: &'a Contact) -> impl Iterator<Item = &'a Contact> {
+        self.predecessors.iter().rev().chain([me]).chain(&self.successors)
+    }
+
+    /// Is the key within the run, after its first peer?
+    pub fn span(&self, key: Key) -> bool {
+        let first = self.predecessors.last().map(Contact::key);
+        let last = self.successors.last().map(Contact::key);
+        first.is_some_and(|first| key.in_arc(first, self.me))
+            || last.is_some_and(|last| key.in_arc(self.me, last))
+    }
+
+    /// Do the two lists meet on the far side, so that together they are the whole ring?
+    pub fn meet(&self) -> bool {
+        self.successors.last().is_some_and(|last| self.predecessors.iter().any(|p| p.id == last.id))
+    }
+
+    /// Removes a peer that is gone, except as the predecessor, which only another peer replaces.
+    pub fn remove(&mut self, gone: PeerId) {
+        if self.successors.iter().any(|c| c.id == gone) {
+            self.successors.retain(|c| c.id != gone);
+            self.successors_version = self.successors_version.wrapping_add(1);
+        }
+        if self.predecessors.iter().skip(1).any(|c| c.id == gone) {
+            let first = self.predecessors.first().map(|c| c.id);
+            self.predecessors.retain(|c| Some(c.id) == first || c.id != gone);
+            self.predecessors_version = self.predecessors_version.wrapping_add(1);
+        }
+    }
+
+    /// Forgets everyone.
+    pub fn clear(&mut self) {
+        self.set_successors([]);
+        self.set_predecessors([]);
+    }
+}
+
+/// The part of a list that runs strictly clockwise from `from`, without reaching it again.
+pub(crate) fn clockwise<'a>(
+    from: Key,
+    list: impl IntoIterator<Item = &'a Contact>,
+    most: usize,
+) -> Vec<Contact> {
+    let mut kept: Vec<Contact> = Vec::new();
+    for contact in list.into_iter().take(most) {
+        let last = kept.last().map_or(from, Contact::key);
+        if contact.key() == from || !contact.key().between(last, from) {
+            break;
+        }
+        kept.push(contact.clone());
+    }
+    kept
+}
+
+/// The part of a list that runs strictly anticlockwise from `from`, without reaching it again.
+fn anticlockwise<'a>(from: Key, list: impl IntoIterator<Item = &'a Contact>, most: usize) -> Vec<Contact> {
+    let mut kept: Vec<Contact> = Vec::new();
+    for contact in list.into_iter().take(most) {
+        let last = kept.last().map_or(from, Contact::key);
+        if contact.key() == from || !contact.key().between(from, last) {
+            break;
+        }
+        kept.push(contact.clone());
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(position: u8) -> Contact {
+        let mut bytes = [0; 32];
+        bytes[0] = position;
+        Contact::new(PeerId::at(Key::from_bytes(bytes)), &[])
+    }
+
+    fn positions(list: &[Contact]) -> Vec<u8> {
+        list.iter().map(|c| c.key().as_bytes()[0]).collect()
+    }
+
+    fn neighbours(successors: &[u8], predecessors: &[u8]) -> Neighbours {
+        let mut neighbours = Neighbours::new(peer(100).id, 4, 0);
+        neighbours.set_successors(&successors.iter().map(|&p| peer(p)).collect::<Vec<_>>());
+        neighbours.set_predecessors(&predecessors.iter().map(|&p| peer(p)).collect::<Vec<_>>());
+        neighbours
+    }
+
+    #[test]
+    fn lists_are_kept_as_far_as_they_are_in_order() {
+        for (list, kept) in [
+            (&[120, 150, 10, 90][..], &[120, 150, 10, 90][..]),
+            (&[120, 150, 100, 110], &[120, 150]),
+            (&[120, 110, 130], &[120]),
+            (&[120, 120, 130], &[120]),
+            (&[10, 110], &[10]),
+            (&[100, 110], &[]),
+            (&[120, 130, 140, 150, 160], &[120, 130, 140, 150]),
+        ] {
+            assert_eq!(positions(neighbours(list, &[]).successors()), kept, "{list:?}");
+        }
+        for (list, kept) in
+            [(&[90, 10, 250][..], &[90, 10, 250][..]), (&[90, 95], &[90]), (&[90, 100, 80], &[90])]
+        {
+            assert_eq!(positions(neighbours(&[], list).predecessors()), kept, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn the_span_runs_from_the_farthest_predecessor_to_the_farthest_successor() {
+        let neighbours = neighbours(&[120, 150], &[80, 60]);
+        for (position, inside) in
+            [(61, true), (60, false), (100, true), (150, true), (151, false), (20, false)]
+        {
+            assert_eq!(neighbours.span(peer(position).key()), inside, "{position}");
+        }
+        assert!(!Neighbours::new(peer(100).id, 4, 0).span(peer(1).key()));
+    }
+
+    #[test]
+    fn lists_that_meet_are_the_whole_ring() {
+        assert!(neighbours(&[120, 130, 140, 150], &[80, 60, 20, 150]).meet());
+        assert!(!neighbours(&[120, 130, 140, 150], &[80, 60, 20, 160]).meet());
+        assert!(neighbours(&[120], &[120]).meet());
+    }
+}

@@ -1,0 +1,132 @@
+//! Asking: sending requests, waiting for them, and what silence leads to.
+
+use super::{Ring, Turn};
+use crate::{
+    Contact,
+    contact::Contacts,
+    event::Action,
+    in_flight::{Pending, Purpose},
+    message::{Message, Notice, Request, RequestId, Response},
+};
+use apoidea_model::PeerId;
+
+impl Ring {
+    /// Sends the request that this purpose needs. Returns whether it is on its way.
+    pub(super) fn ask(&mut self, turn: &mut Turn<'_>, to: &Contact, purpose: Purpose) -> bool {
+        let Some(request) = self.request(to.id, &purpose) else { return false };
+        self.ask_this(turn, to, purpose, request)
+    }
+
+    pub(super) fn ask_this(
+        &mut self,
+        turn: &mut Turn<'_>,
+        to: &Contact,
+        purpose: Purpose,
+        request: Request,
+    ) -> bool {
+        let deadline = turn.now + self.round_trips.timeout(to.id, &self.settings);
+        let Some(id) = self.in_flight.register(to.clone(), purpose, turn.now, deadline) else { return false };
+        self.send(turn, to, Message::Request(id, request));
+        true
+    }
+
+    pub(super) fn send(&mut self, turn: &mut Turn<'_>, to: &Contact, message: Message) {
+        self.counters.sent(message.kind());
+        turn.actions.push(Action::Send(to.clone(), message));
+    }
+
+    pub(super) fn tell(&mut self, turn: &mut Turn<'_>, to: &Contact, notice: Notice) {
+        self.send(turn, to, Message::Notice(notice));
+    }
+
+    fn request(&mut self, to: PeerId, purpose: &Purpose) -> Option<Request> {
+        let addresses = || self.me.addresses.clone();
+        Some(match purpose {
+            Purpose::Stabilize => {
+                let version = self.neighbours.predecessors_version();
+                let predecessors = (self.told != Some((to, version)))
+                    .then(|| Contacts::new(self.neighbours.predecessors().iter().cloned()));
+                self.telling = version;
+                let known = self.known.filter(|(peer, _)| *peer == to).map(|(_, version)| version);
+                Request::Stabilize { addresses: addresses(), known, predecessors }
+            }
+            Purpose::Adopt | Purpose::Join | Purpose::Merge => Request::Neighbours,
+            Purpose::Rectify { .. } | Purpose::Precede => Request::Ping,
+            Purpose::Roster => {
+                Request::Roster { addresses: addresses(), digest: self.roster.digest(self.me.id) }
+            }
+            Purpose::Hello => Request::Hello { addresses: addresses() },
+            Purpose::Find { lookup, .. } => {
+                self.lookups.iter().find(|running| running.number == *lookup)?.request()
+            }
+        })
+    }
+
+    /// Time is over for an attempt: try again, or take the peer for dead.
+    pub(super) fn expire(&mut self, turn: &mut Turn<'_>, mut pending: Pending) {
+        if pending.attempt >= pending.purpose.attempts() {
+            return self.take_silence(turn, pending);
+        }
+        let Some(request) = self.request(pending.to.id, &pending.purpose) else { return };
+        let patience =
+            self.round_trips.timeout(pending.to.id, &self.settings) * (1 << pending.attempt.min(4));
+        pending.deadline = turn.now + patience.min(self.settings.most_timeout);
+        pending.attempt += 1;
+        let (to, id) = (pending.to.clone(), pending.id);
+        self.in_flight.again(pending);
+        self.send(turn, &to, Message::Request(id, request));
+    }
+
+    /// The transport cannot reach this peer: no need to wait any longer.
+    pub(super) fn unreachable(&mut self, turn: &mut Turn<'_>, peer: PeerId) {
+        // Giving up on one request may send others, but never to the same peer: it is a suspect by then.
+        while let Some(pending) = self.in_flight.to(peer) {
+            self.take_silence(turn, pending);
+        }
+        self.cache.forget(peer);
+    }
+
+    pub(super) fn take_response(
+        &mut self,
+        turn: &mut Turn<'_>,
+        from: PeerId,
+        id: RequestId,
+        response: Response,
+    ) {
+        let Some(pending) = self.in_flight.answered(id, from) else { return };
+        if pending.attempt == 1 {
+            self.round_trips.measured(from, turn.now.since(pending.sent));
+        }
+        if response == Response::Absent {
+            return self.take_silence(turn, pending);
+        }
+        match pending.purpose {
+            Purpose::Stabilize => self.stabilized(turn, pending.to, response),
+            Purpose::Adopt => self.adopt_successor(turn, pending.to, response),
+            Purpose::Rectify { .. } => self.finish_operation(turn),
+            Purpose::Precede => self.adopt_predecessor(turn, pending.to),
+            Purpose::Join => self.joined(turn, pending.to, response),
+            Purpose::Merge => self.merge(turn, pending.to, response),
+            Purpose::Find { lookup, .. } => self.found(turn, lookup, pending.to, response),
+            Purpose::Roster => self.take_roster(turn, pending.to, response),
+            Purpose::Hello => self.take_hello(turn, pending.to),
+        }
+    }
+
+    /// A peer is dead, or no member any more: both end its part in whatever it was asked for.
+    fn take_silence(&mut self, turn: &mut Turn<'_>, pending: Pending) {
+        let Pending { to, purpose, .. } = pending;
+        self.suspects.add(to.id, turn.now);
+        self.fingers.remove(to.id);
+        self.cache.forget(to.id);
+        match purpose {
+            Purpose::Stabilize => self.drop_head(turn, to.id),
+            Purpose::Rectify { instead } => self.replace_predecessor(turn, to.id, instead),
+            Purpose::Adopt | Purpose::Precede => self.finish_operation(turn),
+            Purpose::Join => self.join_failed(turn),
+            Purpose::Merge => {}
+            Purpose::Find { lookup, .. } => self.find_failed(turn, lookup, to.id),
+            Purpose::Roster | Purpose::Hello => self.drop_member(turn, to.id),
+        }
+    }
+}

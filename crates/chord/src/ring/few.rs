@@ -1,0 +1,138 @@
+//! While the ring is small: everyone knows everyone, and the ring is computed instead of negotiated.
+//!
+//! A peer named by another is greeted before it counts; one that is silent is dropped. Each peer judges by its own
+//! experience only, so that no rumour can remove a living member.
+
+use super::{Ring, Turn};
+use crate::{
+    Contact,
+    event::Phase,
+    in_flight::Purpose,
+    message::{Response, Scale},
+};
+use apoidea_model::PeerId;
+use rand::RngExt;
+
+impl Ring {
+    /// Most members of a small ring: r on either side and oneself are then the whole ring.
+    pub(super) fn most_few(&self) -> usize {
+        2 * self.settings.successors + 1
+    }
+
+    /// One round: compares rosters with the first successor and with someone else.
+    pub(super) fn compare_rosters(&mut self, turn: &mut Turn<'_>) {
+        let Some(head) = self.neighbours.head().cloned() else { return self.start_over(turn) };
+        let members = self.roster.members();
+        let other = members[turn.rng.random_range(0..members.len())].clone();
+        self.ask_roster(turn, &head);
+        if other.id != head.id {
+            self.ask_roster(turn, &other);
+        }
+    }
+
+    fn ask_roster(&mut self, turn: &mut Turn<'_>, member: &Contact) {
+        if !self.in_flight.is_asked(member.id, &Purpose::Roster) {
+            self.ask(turn, member, Purpose::Roster);
+        }
+    }
+
+    /// A member has told whom it knows. Whoever only one of us knows is greeted: it is new, or dead.
+    pub(super) fn take_roster(&mut self, turn: &mut Turn<'_>, from: Contact, response: Response) {
+        let Response::Roster { members } = response else { return };
+        self.meet_member(turn, &from);
+        if self.scale == Scale::Large || members.as_slice().is_empty() {
+            return;
+        }
+        let named = members.as_slice();
+        let is_unnamed = |mine: &&Contact| mine.id != from.id && named.iter().all(|c| c.id != mine.id);
+        let unnamed: Vec<Contact> = self.roster.members().iter().filter(is_unnamed).cloned().collect();
+        let unknown = named.iter().filter(|c| c.id != self.me.id && !self.roster.contains(c.id)).cloned();
+        for member in unknown.collect::<Vec<_>>().into_iter().chain(unnamed) {
+            self.greet(turn, &member);
+        }
+    }
+
+    fn greet(&mut self, turn: &mut Turn<'_>, member: &Contact) {
+        let is_asked = self.in_flight.is_asked(member.id, &Purpose::Hello);
+        if !is_asked && !self.suspects.contains(member.id, turn.now) {
+            self.ask(turn, member, Purpose::Hello);
+        }
+    }
+
+    /// A peer has answered our greeting.
+    pub(super) fn take_hello(&mut self, turn: &mut Turn<'_>, from: Contact) {
+        self.meet_member(turn, &from);
+    }
+
+    /// A member has spoken: it counts from now on.
+    pub(super) fn meet_member(&mut self, turn: &mut Turn<'_>, member: &Contact) {
+        if self.scale == Scale::Large || !self.has_position() {
+            return;
+        }
+        if self.roster.add(member.clone()) {
+            self.book.met(member, turn.rng);
+            self.compute_neighbours(turn);
+        }
+    }
+
+    /// Begins among these peers, of which only the first has answered.
+    pub(super) fn meet_ring<'a>(
+        &mut self,
+        turn: &mut Turn<'_>,
+        first: Contact,
+        others: impl Iterator<Item = &'a Contact>,
+    ) {
+        let me = self.me.id;
+        others
+            .filter(|other| other.id != me && other.id != first.id)
+            .for_each(|c| self.roster.add_unheard(c));
+        self.roster.add(first.clone());
+        for member in self.roster.unheard() {
+            self.greet(turn, &member);
+        }
+        self.ask_roster(turn, &first);
+        self.compute_neighbours(turn);
+    }
+
+    /// A member is silent or has left.
+    pub(super) fn drop_member(&mut self, turn: &mut Turn<'_>, gone: PeerId) {
+        if self.scale == Scale::Small && self.roster.remove(gone) {
+            self.compute_neighbours(turn);
+        }
+    }
+
+    fn compute_neighbours(&mut self, turn: &mut Turn<'_>) {
+        let me = self.me.key();
+        self.neighbours.set_successors(self.roster.clockwise(me));
+        self.neighbours.set_predecessors(self.roster.anticlockwise(me));
+        if self.roster.len() == 0 {
+            return self.start_over(turn);
+        }
+        self.phase = Phase::Member;
+        if self.roster.len() + 1 > self.most_few() {
+            self.become_many(turn);
+        }
+    }
+
+    /// Too many to know everyone: the neighbours computed last are where Chord begins.
+    pub(super) fn become_many(&mut self, turn: &mut Turn<'_>) {
+        self.scale = Scale::Large;
+        self.roster.clear();
+        (self.known, self.told) = (None, None);
+        self.fit_fingers();
+        self.hurry(turn);
+    }
+
+    /// Few enough again: whoever is in the lists is a member once it has answered.
+    pub(super) fn become_few(&mut self, turn: &mut Turn<'_>) {
+        let Some(head) = self.neighbours.head().cloned() else { return };
+        let listed: Vec<Contact> = self.neighbours.run(&self.me).cloned().collect();
+        self.scale = Scale::Small;
+        self.fingers.clear();
+        self.roster.clear();
+        if let Some(predecessor) = self.neighbours.predecessor().cloned() {
+            self.roster.add(predecessor);
+        }
+        self.meet_ring(turn, head, listed.iter());
+    }
+}

@@ -1,0 +1,191 @@
+//! Coming and going: joining through remembered peers, starting over after isolation, leaving with a word.
+
+use super::{Operation, Ring, Turn};
+use crate::{
+    Contact,
+    contact::Contacts,
+    event::Phase,
+    lookup::{Goal, Lookup},
+    message::{Notice, Predecessor, Response, Scale, Successors},
+    neighbours::Neighbours,
+};
+use apoidea_model::{PeerId, Time};
+use rand::RngExt;
+use std::time::Duration;
+
+/// Remembered peers asked in one attempt to join.
+const ENTRY_PEERS: usize = 4;
+/// Failed attempts after which a peer takes itself for the only one: about half a minute, as long as a machine that
+/// has just woken needs to find its network.
+const JOIN_ATTEMPTS: u32 = 5;
+/// Wait after the first failed attempt; doubles with each.
+const JOIN_AGAIN: Duration = Duration::from_secs(1);
+/// Longest that one attempt takes; usually it ends by itself.
+const JOIN_PATIENCE: Duration = Duration::from_secs(20);
+
+impl Ring {
+    /// Takes a position on the ring.
+    pub(super) fn start(&mut self, turn: &mut Turn<'_>, through: Vec<Contact>) {
+        self.learn(through);
+        if self.phase == Phase::Outside {
+            let version = turn.rng.random();
+            self.neighbours = Neighbours::new(self.me.id, self.settings.successors, version);
+            self.check_at = turn.now + turn.spread(self.settings.check_every);
+            self.begin_joining(turn);
+        }
+    }
+
+    /// All successors are dead, or the machine slept too long: what was known of the ring only says whom to ask.
+    pub(super) fn start_over(&mut self, turn: &mut Turn<'_>) {
+        let known = self.neighbours.run(&self.me).cloned().chain(self.fingers.distinct());
+        for contact in known.chain(self.roster.members().iter().cloned()).collect::<Vec<_>>() {
+            self.book.met(&contact, turn.rng);
+        }
+        self.forget_ring();
+        self.begin_joining(turn);
+    }
+
+    fn forget_ring(&mut self) {
+        self.neighbours.clear();
+        self.roster.clear();
+        self.fingers.clear();
+        self.in_flight.keep_lookups();
+        self.lookups.retain(|lookup| matches!(lookup.goal, Goal::User { .. }));
+        self.operation = Operation::Idle;
+        self.precede_next = None;
+        (self.known, self.told) = (None, None);
+        self.scale = Scale::Small;
+    }
+
+    fn begin_joining(&mut self, turn: &mut Turn<'_>) {
+        self.join_attempts = 0;
+        self.phase = Phase::Joining;
+        self.try_join(turn);
+    }
+
+    /// Looks for the owner of the own id, which is to be the first successor.
+    pub(super) fn try_join(&mut self, turn: &mut Turn<'_>) {
+        self.end_lookups(|goal| goal == Goal::Join);
+        if self.book.is_empty() || self.join_attempts >= JOIN_ATTEMPTS {
+            return self.be_alone(turn);
+        }
+        self.round_at = turn.now + JOIN_PATIENCE;
+        self.join_attempts += 1;
+        let entries = self.book.pick(ENTRY_PEERS, turn.rng);
+        let mut lookup = self.new_lookup(turn, self.me.key(), Goal::Join);
+        lookup.begin(&entries, &[]);
+        self.run_lookup(turn, lookup);
+    }
+
+    fn be_alone(&mut self, turn: &mut Turn<'_>) {
+        self.phase = Phase::Alone;
+        self.scale = Scale::Small;
+        self.round_at = turn.now + turn.spread(self.settings.stabilize_every);
+    }
+
+    /// Nobody knew our place, or its owner is gone: try again, after longer and longer waits.
+    pub(super) fn join_failed(&mut self, turn: &mut Turn<'_>) {
+        if self.phase == Phase::Joining {
+            let wait = JOIN_AGAIN * (1 << (self.join_attempts.max(1) - 1).min(5));
+            self.round_at = turn.now + turn.spread(wait);
+        }
+    }
+
+    /// The owner of the own id has told its neighbours.
+    pub(super) fn joined(&mut self, turn: &mut Turn<'_>, owner: Contact, response: Response) {
+        let Response::Neighbours { predecessor, successors: Successors::List(version, list), scale } =
+            response
+        else {
+            return self.join_failed(turn);
+        };
+        if self.phase == Phase::Member {
+            return;
+        }
+        self.phase = Phase::Member;
+        self.scale = scale;
+        self.book.met(&owner, turn.rng);
+        self.round_at = turn.now + turn.spread(self.settings.stabilize_every);
+        match scale {
+            Scale::Small => {
+                let before = if let Predecessor::Peer(before) = predecessor { Some(before) } else { None };
+                self.meet_ring(turn, owner, list.as_slice().iter().chain(&before));
+            }
+            Scale::Large => {
+                self.neighbours.set_successors([&owner].into_iter().chain(list.as_slice()));
+                self.known = Some((owner.id, version));
+                self.last_round = turn.now;
+                self.stabilize(turn);
+                self.fit_fingers();
+                self.refresh_finger(turn);
+            }
+        }
+    }
+
+    /// Gives the position up. The first successor now owns what was ours.
+    pub(super) fn leave(&mut self, turn: &mut Turn<'_>) {
+        if self.phase == Phase::Member {
+            self.say_goodbye(turn);
+        }
+        self.forget_ring();
+        self.in_flight.clear();
+        self.phase = Phase::Outside;
+        (self.round_at, self.check_at) = (Time::NEVER, Time::NEVER);
+        for lookup in std::mem::take(&mut self.lookups) {
+            self.give_up(turn, lookup, crate::NotFound::GaveUp);
+        }
+    }
+
+    fn say_goodbye(&mut self, turn: &mut Turn<'_>) {
+        let predecessor = self.neighbours.predecessor().cloned();
+        let successors = Contacts::new(self.neighbours.successors().iter().cloned());
+        let mut hearers: Vec<Contact> = self.roster.members().to_vec();
+        if self.scale == Scale::Large {
+            hearers.extend(self.neighbours.head().cloned());
+            hearers.extend(predecessor.clone());
+        }
+        for hearer in hearers {
+            let notice = Notice::Leaving { predecessor: predecessor.clone(), successors: successors.clone() };
+            self.tell(turn, &hearer, notice);
+        }
+    }
+
+    /// A neighbour goes. Its predecessor becomes ours once it has answered.
+    pub(super) fn take_leave(
+        &mut self,
+        turn: &mut Turn<'_>,
+        gone: PeerId,
+        before: Option<Contact>,
+        after: Contacts,
+    ) {
+        self.suspects.add(gone, turn.now);
+        self.fingers.remove(gone);
+        self.cache.forget(gone);
+        self.book.forget(gone);
+        if self.phase != Phase::Member {
+            return;
+        }
+        if self.scale == Scale::Small {
+            return self.drop_member(turn, gone);
+        }
+        let was_head = self.neighbours.head().is_some_and(|head| head.id == gone);
+        self.neighbours.remove(gone);
+        if was_head {
+            self.known = None;
+            after.into_vec().iter().for_each(|contact| self.book.met(contact, turn.rng));
+            self.hurry(turn);
+        }
+        let was_predecessor = self.neighbours.predecessor().is_some_and(|current| current.id == gone);
+        if let Some(before) = before.filter(|before| was_predecessor && before.id != self.me.id) {
+            self.try_predecessor(turn, before);
+        }
+    }
+
+    pub(super) fn new_lookup(&mut self, turn: &Turn<'_>, key: apoidea_model::Key, goal: Goal) -> Lookup {
+        self.next_lookup = self.next_lookup.wrapping_add(1);
+        let parallel = match goal {
+            Goal::User { .. } | Goal::Join => self.settings.parallel,
+            Goal::Finger(_) | Goal::Check => 1,
+        };
+        Lookup::new(self.next_lookup, key, goal, parallel, turn.now)
+    }
+}

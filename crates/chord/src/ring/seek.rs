@@ -1,0 +1,252 @@
+//! Running lookups: for whoever asks, for fingers, for joining and for finding another ring.
+
+use super::{Ring, Turn};
+use crate::{
+    Contact,
+    arc::Arc,
+    event::{Action, Certainty, Freshness, LookupId, NotFound, Phase},
+    in_flight::Purpose,
+    lookup::{Goal, Lookup, Side, Step},
+    message::{Response, Scale},
+    neighbours::clockwise,
+};
+use apoidea_model::{Key, PeerId};
+use std::time::Duration;
+
+/// Lookups running at a time; a crawler that wants more should wait for one to end.
+const MAX_LOOKUPS: usize = 256;
+/// A lookup takes no longer than this; with half the ring dead it takes a few seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Attempts at a peer before the key: there are others.
+const ATTEMPTS_BEFORE: u32 = 1;
+/// Attempts at a peer that may be the owner: only one is.
+const ATTEMPTS_AFTER: u32 = 2;
+/// Remembered peers asked when this peer has no position.
+const ENTRY_PEERS: usize = 4;
+
+impl Ring {
+    pub(super) fn look_up(
+        &mut self,
+        turn: &mut Turn<'_>,
+        id: LookupId,
+        key: Key,
+        count: usize,
+        freshness: Freshness,
+    ) {
+        let count = count.clamp(1, self.settings.successors);
+        if let Some(owners) = self.answer_from_memory(turn, key, count, freshness) {
+            let is_mine = owners.first().is_some_and(|owner| owner.id == self.me.id);
+            let certainty = if is_mine { Certainty::Confirmed } else { Certainty::Remembered };
+            turn.actions.push(Action::Found { id, owners, certainty, hops: 0 });
+            return;
+        }
+        if self.lookups.len() >= MAX_LOOKUPS {
+            turn.actions.push(Action::NotFound(id, NotFound::Overloaded));
+            return;
+        }
+        let mut lookup = self.new_lookup(turn, key, Goal::User { id, count });
+        self.seed(turn, &mut lookup, key);
+        if let Some(owner) = self.cache.owners(key, turn.now).and_then(<[Contact]>::first) {
+            lookup.try_first(owner);
+        }
+        self.run_lookup(turn, lookup);
+    }
+
+    fn answer_from_memory(
+        &self,
+        turn: &Turn<'_>,
+        key: Key,
+        count: usize,
+        freshness: Freshness,
+    ) -> Option<Vec<Contact>> {
+        let is_mine = self.arc().is_some_and(|arc| arc.contains(key));
+        if !is_mine && freshness == Freshness::Fresh {
+            return None;
+        }
+        self.owners(key, count, turn.now)
+    }
+
+    fn seed(&self, turn: &mut Turn<'_>, lookup: &mut Lookup, key: Key) {
+        if self.has_position() {
+            let (before, after) = self.route(key, turn.now);
+            lookup.begin(&before, &after);
+        } else {
+            lookup.begin(&self.book.pick(ENTRY_PEERS, turn.rng), &[]);
+        }
+    }
+
+    /// One finger per round; all that are missing in a row, after joining.
+    pub(super) fn refresh_finger(&mut self, turn: &mut Turn<'_>) {
+        let is_running = self.lookups.iter().any(|lookup| matches!(lookup.goal, Goal::Finger(_)));
+        if is_running || self.lookups.len() >= MAX_LOOKUPS {
+            return;
+        }
+        let Some(exponent) = self.fingers.next_exponent() else { return };
+        let key = self.me.key().plus_power_of_two(exponent);
+        let mut lookup = self.new_lookup(turn, key, Goal::Finger(exponent));
+        self.seed(turn, &mut lookup, key);
+        if let Some(finger) = self.fingers.finger(exponent) {
+            lookup.try_first(finger);
+        }
+        self.run_lookup(turn, lookup);
+    }
+
+    pub(super) fn fit_fingers(&mut self) {
+        if let Some(last) = self.neighbours.successors().last() {
+            self.fingers.fit(self.me.key(), last.key());
+        }
+    }
+
+    /// Takes a lookup as far as it goes without waiting.
+    pub(super) fn run_lookup(&mut self, turn: &mut Turn<'_>, mut lookup: Lookup) {
+        if turn.now.since(lookup.started) > PATIENCE {
+            return self.give_up(turn, lookup, NotFound::GaveUp);
+        }
+        loop {
+            match lookup.step() {
+                Step::Ask(contact, side) => {
+                    if !self.ask_find(turn, &lookup, &contact, side) {
+                        lookup.died(contact.id);
+                    }
+                }
+                Step::Wait => return self.lookups.push(lookup),
+                Step::Presume { owners, hops } => {
+                    return self.finish_lookup(turn, &lookup, owners, Certainty::Presumed, hops);
+                }
+                Step::DeadEnd => return self.give_up(turn, lookup, NotFound::DeadEnd),
+                Step::TooLong => return self.give_up(turn, lookup, NotFound::GaveUp),
+            }
+        }
+    }
+
+    fn ask_find(&mut self, turn: &mut Turn<'_>, lookup: &Lookup, to: &Contact, side: Side) -> bool {
+        let attempts = match side {
+            Side::Before => ATTEMPTS_BEFORE,
+            Side::After => ATTEMPTS_AFTER,
+        };
+        let purpose = Purpose::Find { lookup: lookup.number, attempts };
+        self.ask_this(turn, to, purpose, lookup.request())
+    }
+
+    fn take_lookup(&mut self, number: u32) -> Option<Lookup> {
+        let at = self.lookups.iter().position(|lookup| lookup.number == number)?;
+        Some(self.lookups.swap_remove(at))
+    }
+
+    /// A peer on the way has answered.
+    pub(super) fn found(&mut self, turn: &mut Turn<'_>, number: u32, from: Contact, response: Response) {
+        let Some(mut lookup) = self.take_lookup(number) else { return };
+        match response {
+            Response::Owner { from: start, successors }
+                if (Arc { from: start, to: from.key() }).contains(lookup.target()) =>
+            {
+                let after = clockwise(from.key(), successors.as_slice(), self.settings.successors);
+                let hops = lookup.depth(from.id);
+                let certainty = if lookup.is_on_key() { Certainty::Confirmed } else { Certainty::Presumed };
+                let owners: Vec<Contact> = [from].into_iter().chain(after).collect();
+                if matches!(lookup.goal, Goal::User { .. }) {
+                    self.cache.learn(start, owners.clone(), turn.now);
+                }
+                self.finish_lookup(turn, &lookup, owners, certainty, hops);
+            }
+            Response::Closer { before, after } => {
+                self.take_closer(turn, lookup, from.id, before.as_slice(), after.as_slice());
+            }
+            _ => {
+                lookup.died(from.id);
+                self.run_lookup(turn, lookup);
+            }
+        }
+    }
+
+    fn take_closer(
+        &mut self,
+        turn: &mut Turn<'_>,
+        mut lookup: Lookup,
+        from: PeerId,
+        before: &[Contact],
+        after: &[Contact],
+    ) {
+        let is_me = |contact: &&Contact| contact.id == self.me.id;
+        let names_me = after.iter().any(|contact| is_me(&contact));
+        if names_me && lookup.goal == Goal::Check {
+            return self.in_flight.drop_lookup(lookup.number);
+        }
+        let before: Vec<Contact> = before.iter().filter(|c| !is_me(c)).cloned().collect();
+        let others: Vec<Contact> = after.iter().filter(|c| !is_me(c)).cloned().collect();
+        lookup.closer(from, &before, &others);
+        if names_me && self.phase == Phase::Member && lookup.goal != Goal::Join {
+            lookup.lives(&self.me, from);
+        }
+        self.run_lookup(turn, lookup);
+    }
+
+    pub(super) fn find_failed(&mut self, turn: &mut Turn<'_>, number: u32, silent: PeerId) {
+        if let Some(mut lookup) = self.take_lookup(number) {
+            lookup.died(silent);
+            self.run_lookup(turn, lookup);
+        }
+    }
+
+    fn finish_lookup(
+        &mut self,
+        turn: &mut Turn<'_>,
+        lookup: &Lookup,
+        mut owners: Vec<Contact>,
+        certainty: Certainty,
+        hops: u32,
+    ) {
+        self.in_flight.drop_lookup(lookup.number);
+        let Some(owner) = owners.first().cloned() else { return };
+        match lookup.goal {
+            Goal::User { id, count } => {
+                owners.truncate(count);
+                turn.actions.push(Action::Found { id, owners, certainty, hops });
+            }
+            Goal::Finger(exponent) => self.take_finger(turn, exponent, owner),
+            Goal::Join => {
+                if !self.ask(turn, &owner, Purpose::Join) {
+                    self.join_failed(turn);
+                }
+            }
+            Goal::Check => self.found_other_ring(turn, &owner),
+        }
+    }
+
+    fn take_finger(&mut self, turn: &mut Turn<'_>, exponent: usize, owner: Contact) {
+        if self.scale == Scale::Small || self.phase != Phase::Member {
+            return;
+        }
+        let is_other = owner.id != self.me.id;
+        let finger = if is_other { Some(owner) } else { self.neighbours.head().cloned() };
+        if let Some(finger) = finger
+            && self.fingers.set(exponent, finger.clone())
+        {
+            self.book.met(&finger, turn.rng);
+        }
+        if self.fingers.is_incomplete() {
+            self.refresh_finger(turn);
+        }
+    }
+
+    pub(super) fn give_up(&mut self, turn: &mut Turn<'_>, lookup: Lookup, why: NotFound) {
+        self.in_flight.drop_lookup(lookup.number);
+        match lookup.goal {
+            Goal::User { id, .. } => {
+                let is_lost = self.book.is_empty() && !self.has_position();
+                let why = if is_lost { NotFound::NoPeers } else { why };
+                turn.actions.push(Action::NotFound(id, why));
+            }
+            Goal::Join => self.join_failed(turn),
+            Goal::Finger(_) | Goal::Check => {}
+        }
+    }
+
+    pub(super) fn end_lookups(&mut self, is_ended: impl Fn(Goal) -> bool) {
+        let ended = self.lookups.iter().filter(|lookup| is_ended(lookup.goal)).map(|lookup| lookup.number);
+        for number in ended.collect::<Vec<_>>() {
+            self.in_flight.drop_lookup(number);
+        }
+        self.lookups.retain(|lookup| !is_ended(lookup.goal));
+    }
+}

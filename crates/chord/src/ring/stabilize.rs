@@ -1,0 +1,180 @@
+//! Keeping successors and predecessor right, one operation at a time (Zave 2017 §5: stabilize and rectify).
+//!
+//! A pointer is adopted only after its peer has answered. The request to the first successor is also the notice to
+//! it: whoever is asked that way considers the asker as its predecessor.
+
+use super::{Operation, Ring, Turn};
+use crate::{
+    Contact,
+    contact::Contacts,
+    in_flight::Purpose,
+    message::{Predecessor, Response, Scale, Successors},
+};
+use apoidea_model::PeerId;
+use rand::RngExt;
+use std::time::Duration;
+
+/// Peers asked in a row in one round; whoever is left is found in the next.
+const MAX_STEPS: u32 = 32;
+
+impl Ring {
+    /// Asks the first successor, unless something else is changing the state.
+    pub(super) fn stabilize(&mut self, turn: &mut Turn<'_>) {
+        if self.operation == Operation::Idle {
+            self.stabilize_step(turn, 1);
+        }
+    }
+
+    fn stabilize_step(&mut self, turn: &mut Turn<'_>, step: u32) {
+        let Some(head) = self.neighbours.head().cloned() else { return self.start_over(turn) };
+        self.operation = Operation::Stabilizing(step);
+        if step > MAX_STEPS || !self.ask(turn, &head, Purpose::Stabilize) {
+            self.finish_operation(turn);
+        }
+    }
+
+    fn steps(&self) -> u32 {
+        if let Operation::Stabilizing(step) = self.operation { step } else { 0 }
+    }
+
+    /// The first successor has answered.
+    pub(super) fn stabilized(&mut self, turn: &mut Turn<'_>, head: Contact, response: Response) {
+        let is_head = self.neighbours.head().is_some_and(|current| current.id == head.id);
+        if self.scale == Scale::Small || !is_head {
+            return self.finish_operation(turn);
+        }
+        let Response::Neighbours { predecessor, successors, .. } = response else {
+            self.ask_again_soon(turn);
+            return self.finish_operation(turn);
+        };
+        if predecessor == Predecessor::You {
+            self.told = Some((head.id, self.telling));
+        }
+        let is_wrapped = self.take_successors(turn, &head, successors);
+        if is_wrapped || self.neighbours.meet() {
+            self.finish_operation(turn);
+            return self.become_few(turn);
+        }
+        self.follow_predecessor_of(turn, &head, predecessor);
+    }
+
+    /// `list = (head :: its list)[..r]`. Returns whether the list leads back to this peer.
+    fn take_successors(&mut self, turn: &mut Turn<'_>, head: &Contact, successors: Successors) -> bool {
+        let Successors::List(version, list) = successors else { return false };
+        self.book.met(head, turn.rng);
+        self.known = Some((head.id, version));
+        let list = list.as_slice();
+        self.neighbours.set_successors([head].into_iter().chain(list));
+        if let Some(last) = self.neighbours.successors().last() {
+            self.fingers.fit(self.me.key(), last.key());
+        }
+        list.iter().any(|contact| contact.id == self.me.id)
+    }
+
+    fn follow_predecessor_of(&mut self, turn: &mut Turn<'_>, head: &Contact, predecessor: Predecessor) {
+        let Predecessor::Peer(other) = predecessor else { return self.finish_operation(turn) };
+        if self.suspects.contains(other.id, turn.now) || other.id == self.me.id {
+            return self.finish_operation(turn);
+        }
+        let is_between = other.key().between(self.me.key(), head.key());
+        let purpose = if is_between { Purpose::Adopt } else { Purpose::Precede };
+        let is_wanted = is_between || self.neighbours.predecessor().is_none();
+        if !is_wanted || !self.ask(turn, &other, purpose) {
+            self.finish_operation(turn);
+        }
+    }
+
+    /// The peer between here and the first successor has answered: it is the first successor now, and is told so.
+    pub(super) fn adopt_successor(&mut self, turn: &mut Turn<'_>, new: Contact, response: Response) {
+        let is_between = |head: &Contact| new.key().between(self.me.key(), head.key());
+        let Response::Neighbours { successors: Successors::List(version, list), .. } = response else {
+            self.ask_again_soon(turn);
+            return self.finish_operation(turn);
+        };
+        if !self.neighbours.head().is_some_and(is_between) {
+            return self.finish_operation(turn);
+        }
+        self.take_successors(turn, &new, Successors::List(version, list));
+        self.stabilize_step(turn, self.steps() + 1);
+    }
+
+    /// The first successor is dead: the next one takes its place.
+    pub(super) fn drop_head(&mut self, turn: &mut Turn<'_>, dead: PeerId) {
+        self.neighbours.remove(dead);
+        self.known = None;
+        if self.scale == Scale::Small {
+            return self.drop_member(turn, dead);
+        }
+        self.stabilize_step(turn, self.steps() + 1);
+    }
+
+    /// Someone has this peer as its first successor, and perhaps is its predecessor.
+    pub(super) fn rectify(&mut self, turn: &mut Turn<'_>, asker: &Contact, tail: Option<Contacts>) {
+        match self.neighbours.predecessor().cloned() {
+            Some(current) if current.id == asker.id => self.take_predecessors(asker, tail),
+            Some(current) if !asker.key().between(current.key(), self.me.key()) => {
+                self.operation = Operation::Rectifying;
+                if !self.ask(turn, &current, Purpose::Rectify { instead: asker.clone() }) {
+                    self.finish_operation(turn);
+                }
+            }
+            _ => {
+                self.take_predecessors(asker, tail);
+                self.book.met(asker, turn.rng);
+            }
+        }
+    }
+
+    fn take_predecessors(&mut self, first: &Contact, tail: Option<Contacts>) {
+        let tail = match tail {
+            Some(tail) => tail.into_vec(),
+            None => self.neighbours.predecessors().iter().filter(|c| c.id != first.id).cloned().collect(),
+        };
+        self.neighbours.set_predecessors([first].into_iter().chain(&tail));
+    }
+
+    /// The predecessor is dead, and someone else is waiting to be it.
+    pub(super) fn replace_predecessor(&mut self, turn: &mut Turn<'_>, dead: PeerId, instead: Contact) {
+        if self.neighbours.predecessor().is_some_and(|current| current.id == dead) {
+            self.neighbours.set_predecessors([&instead]);
+            self.book.met(&instead, turn.rng);
+        }
+        self.finish_operation(turn);
+    }
+
+    /// A peer that may be the predecessor has answered.
+    pub(super) fn adopt_predecessor(&mut self, turn: &mut Turn<'_>, candidate: Contact) {
+        let is_nearer = |current: &Contact| {
+            candidate.key().between(current.key(), self.me.key())
+                || self.suspects.contains(current.id, turn.now)
+        };
+        if self.neighbours.predecessor().is_none_or(is_nearer) {
+            self.neighbours.set_predecessors([&candidate]);
+        }
+        self.finish_operation(turn);
+    }
+
+    /// Asks a peer whether it lives, to make it the predecessor; at once or after the running operation.
+    pub(super) fn try_predecessor(&mut self, turn: &mut Turn<'_>, candidate: Contact) {
+        if self.operation != Operation::Idle {
+            self.precede_next = Some(candidate);
+            return;
+        }
+        self.operation = Operation::Preceding;
+        if !self.ask(turn, &candidate, Purpose::Precede) {
+            self.finish_operation(turn);
+        }
+    }
+
+    pub(super) fn finish_operation(&mut self, turn: &mut Turn<'_>) {
+        self.operation = Operation::Idle;
+        if let Some(candidate) = self.precede_next.take() {
+            self.try_predecessor(turn, candidate);
+        }
+    }
+
+    fn ask_again_soon(&mut self, turn: &mut Turn<'_>) {
+        let soon = turn.now + Duration::from_millis(turn.rng.random_range(500..1500));
+        self.round_at = self.round_at.min(soon);
+    }
+}

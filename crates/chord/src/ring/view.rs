@@ -1,0 +1,155 @@
+//! Looking at a ring from outside: whose is a key, who is around, how many are we.
+
+use super::Ring;
+use crate::{Contact, arc::Arc, event::Phase, message::Scale, status::Status};
+use apoidea_model::{Key, Time};
+
+/// Whose is a key, judged from here?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ownership {
+    /// Ours: it lies after the predecessor, up to this peer.
+    Mine,
+    /// Not ours; this peer is nearer to the owner, or is the owner.
+    Elsewhere(Contact),
+    /// Not ours, and nobody nearer is known.
+    Unknown,
+}
+
+impl Ring {
+    /// This peer.
+    pub fn me(&self) -> &Contact {
+        &self.me
+    }
+
+    /// The peer's relation to the ring.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// What this peer owns: everything after its predecessor, once that is known and has answered.
+    pub fn arc(&self) -> Option<Arc> {
+        let me = self.me.key();
+        match (self.phase, self.neighbours.predecessor()) {
+            (Phase::Alone, _) => Some(Arc { from: me, to: me }),
+            (Phase::Member, Some(before))
+                if self.scale == Scale::Large || self.roster.is_heard(before.id) =>
+            {
+                Some(Arc { from: before.key(), to: me })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whose is this key? To be asked on every request that belongs to a key.
+    pub fn ownership(&self, key: Key) -> Ownership {
+        if self.arc().is_some_and(|arc| arc.contains(key)) {
+            return Ownership::Mine;
+        }
+        let (before, after) = self.route(key, self.now);
+        let nearest = after.into_iter().chain(before).next();
+        nearest.map_or(Ownership::Unknown, Ownership::Elsewhere)
+    }
+
+    /// The owner of a key and the next `count − 1` peers clockwise, if they are known without asking; fewer where the
+    /// ring is smaller.
+    ///
+    /// The peers after the owner hold its replicas: when the owner crashes, the first of them becomes the owner and
+    /// already has everything.
+    pub fn owners(&self, key: Key, count: usize, now: Time) -> Option<Vec<Contact>> {
+        let near = match (self.phase, self.scale) {
+            (Phase::Outside | Phase::Joining, _) => None,
+            (_, Scale::Small) => Some(self.owners_of_few(key, count)),
+            (_, Scale::Large) => self.owners_nearby(key, count),
+        };
+        near.or_else(|| {
+            let owners = self.cache.owners(key, now)?;
+            (owners.len() >= count).then(|| owners[..count].to_vec())
+        })
+    }
+
+    fn owners_of_few(&self, key: Key, count: usize) -> Vec<Contact> {
+        let me = self.me.key();
+        let is_before_me =
+            |member: &&Contact| me != key && (member.key() == key || member.key().in_arc(key, me));
+        let mut owners: Vec<Contact> = self.roster.clockwise(key).take_while(is_before_me).cloned().collect();
+        let before_me = owners.len();
+        owners.push(self.me.clone());
+        owners.extend(self.roster.clockwise(key).skip(before_me).cloned());
+        owners.truncate(count);
+        owners
+    }
+
+    fn owners_nearby(&self, key: Key, count: usize) -> Option<Vec<Contact>> {
+        if !self.neighbours.span(key) {
+            return None;
+        }
+        let mut last = None;
+        let owners = self.neighbours.run(&self.me).skip_while(|contact| {
+            let is_owner = last.is_some_and(|last| key.in_arc(last, contact.key()));
+            last = Some(contact.key());
+            !is_owner
+        });
+        let owners: Vec<Contact> = owners.take(count).cloned().collect();
+        (owners.len() == count).then_some(owners)
+    }
+
+    /// The predecessor, if one is known.
+    pub fn predecessor(&self) -> Option<&Contact> {
+        self.neighbours.predecessor()
+    }
+
+    /// The successors, nearest first.
+    pub fn successors(&self) -> &[Contact] {
+        self.neighbours.successors()
+    }
+
+    /// Half the leaf peers on either side: predecessors, farthest first, then successors, without repetition.
+    pub fn leaves(&self) -> Vec<Contact> {
+        let half = self.settings.leaves.div_ceil(2);
+        let before = self.neighbours.predecessors();
+        let mut leaves: Vec<Contact> = before[..half.min(before.len())].iter().rev().cloned().collect();
+        for successor in self.neighbours.successors().iter().take(half) {
+            if leaves.iter().all(|leaf| leaf.id != successor.id) {
+                leaves.push(successor.clone());
+            }
+        }
+        leaves
+    }
+
+    /// Peers that have answered before: to be stored, and passed to [`crate::Event::Join`] at the next start.
+    pub fn remembered(&self) -> Vec<Contact> {
+        self.book.all()
+    }
+
+    /// Members of the ring, as far as the density of the neighbours tells; exact in a small ring.
+    pub fn size_estimate(&self) -> f64 {
+        if self.scale == Scale::Small {
+            return 1.0 + self.roster.len() as f64;
+        }
+        let first = self.neighbours.predecessors().last().map_or(self.me.key(), Contact::key);
+        let last = self.neighbours.successors().last().map_or(self.me.key(), Contact::key);
+        let gaps = self.neighbours.predecessors().len() + self.neighbours.successors().len();
+        let share = first.distance_to(last).fraction();
+        if share > 0.0 { gaps as f64 / share } else { 1.0 }
+    }
+
+    /// Everything worth showing.
+    pub fn status(&self) -> Status {
+        let mut fingers = self.fingers.distinct();
+        fingers.reverse();
+        Status {
+            me: self.me.id,
+            phase: self.phase,
+            scale: self.scale,
+            arc: self.arc(),
+            predecessor: self.predecessor().cloned(),
+            successors: self.successors().to_vec(),
+            leaves: self.leaves(),
+            fingers,
+            round_trips: self.round_trips.all(),
+            size_estimate: self.size_estimate(),
+            cached_arcs: self.cache.len(),
+            counters: self.counters.all(),
+        }
+    }
+}

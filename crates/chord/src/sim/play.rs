@@ -1,0 +1,264 @@
+//! The scenarios: what is done to a world, and what is measured in it.
+
+use super::{
+    Figure, Options, Scenario,
+    judge::{Disarray, survey},
+    network::{Network, RoundTripMatrix, Wall},
+    sessions::Sessions,
+    world::World,
+};
+use crate::{Event, Settings};
+use rand::RngExt;
+use std::time::Duration;
+
+/// How long maintenance is measured.
+const MEASURED: Duration = Duration::from_secs(300);
+/// How long a damaged ring may take to heal.
+const HEALING: Duration = Duration::from_secs(600);
+/// How often a healing ring is looked at.
+const LOOK: Duration = Duration::from_secs(5);
+/// Time for the last lookups to end.
+const LAST_LOOKUPS: Duration = Duration::from_secs(40);
+/// How long the network stays split, and machines asleep.
+const AWAY: Duration = Duration::from_secs(600);
+
+/// Plays a scenario and returns what was measured and which invariants broke.
+pub fn play(options: &Options) -> (Vec<Figure>, Vec<String>) {
+    if options.scenario == Scenario::Dead {
+        return dead(options);
+    }
+    let mut world = world(options, &settings(options));
+    let figures = match options.scenario {
+        Scenario::Steady | Scenario::Dead => steady(&mut world, options),
+        Scenario::Crash => crash(&mut world, options),
+        Scenario::Churn => churn(&mut world, options, Sessions::exponential_hour()),
+        Scenario::Weibull => churn(&mut world, options, Sessions::weibull_hour()),
+        Scenario::Partition => partition(&mut world, options),
+        Scenario::Sleep => sleep(&mut world, options),
+        Scenario::Growth => growth(&mut world, options),
+    };
+    (figures, world.violations)
+}
+
+fn settings(options: &Options) -> Settings {
+    // Every lookup is to travel, so nothing is remembered.
+    Settings { successors: options.successors, cached_arcs: 0, ..Settings::default() }
+}
+
+fn world(options: &Options, settings: &Settings) -> World {
+    let network = Network::new(RoundTripMatrix::planetlab(), options.loss);
+    World::new(options.seed, settings.clone(), network)
+}
+
+fn steady(world: &mut World, options: &Options) -> Vec<Figure> {
+    world.spawn_ring(options.peers);
+    world.run_for(Duration::from_secs(30));
+    world.tally.reset();
+    world.run_for(MEASURED);
+    let mut figures = maintenance(world, options.peers, MEASURED);
+    world.set_parallel(1);
+    look_around(world, options.lookups / 2);
+    let expected = expected_hops(options.peers, options.successors);
+    figures.push(
+        Figure::new("hops, one request at a time", world.tally.mean_hops())
+            .within(expected * 0.95, expected * 1.05),
+    );
+    figures.push(Figure::new("share of the expected hops", world.tally.mean_hops() / expected));
+    figures.push(Figure::new("lookup, median ms", world.tally.lookup_ms(0.5)));
+    let wrong = world.tally.lookups_ended() - world.tally.lookups_right;
+    figures.push(Figure::new("lookups wrong or failed", wrong as f64).at_most(0.0));
+    world.set_parallel(Settings::default().parallel);
+    look_around(world, options.lookups / 2);
+    figures.push(Figure::new("hops, three in parallel", world.tally.mean_hops()).at_most(expected * 1.05));
+    figures.push(Figure::new("lookup in parallel, median ms", world.tally.lookup_ms(0.5)));
+    figures.push(Figure::new("lookup in parallel, p99 ms", world.tally.lookup_ms(0.99)));
+    figures.extend(at_rest(survey(world)));
+    figures
+}
+
+/// ½·log₂N − ½·log₂r + 1 (Chord §4.3.2 with successor lists; N = 1000 and r = 20 give the paper's 3.8).
+fn expected_hops(peers: usize, successors: usize) -> f64 {
+    0.5 * (peers as f64).log2() - 0.5 * (successors as f64).log2() + 1.0
+}
+
+fn maintenance(world: &World, peers: usize, measured: Duration) -> Vec<Figure> {
+    let peer_seconds = peers as f64 * measured.as_secs_f64();
+    vec![
+        Figure::new(
+            "maintenance, messages per peer and second",
+            world.tally.all_messages() as f64 / peer_seconds,
+        )
+        .at_most(1.5),
+        Figure::new("maintenance, bytes per peer and second", world.tally.bytes as f64 / peer_seconds)
+            .at_most(500.0),
+    ]
+}
+
+/// Lets so many lookups run, spread over time, and counts only them.
+fn look_around(world: &mut World, lookups: usize) {
+    world.tally.reset();
+    for _ in 0..lookups {
+        world.look_up_something();
+        world.run_for(Duration::from_millis(2));
+    }
+    world.run_for(LAST_LOOKUPS);
+}
+
+/// Ten to fifty per cent are dead and nobody has noticed yet.
+fn dead(options: &Options) -> (Vec<Figure>, Vec<String>) {
+    let never = Duration::from_secs(1 << 30);
+    let settings = Settings { stabilize_every: never, check_every: never, parallel: 1, ..settings(options) };
+    let (mut figures, mut violations) = (Vec::new(), Vec::new());
+    for percent in [10, 20, 30, 40, 50] {
+        let mut world = world(options, &settings);
+        world.spawn_ring(options.peers);
+        kill_share(&mut world, percent);
+        look_around(&mut world, options.lookups);
+        let failed = world.tally.lookups_ended() - world.tally.lookups_right + world.lookups_open() as u64;
+        figures.push(Figure::new(format!("{percent} % dead, hops"), world.tally.mean_hops()));
+        figures.push(Figure::new(format!("{percent} % dead, failed lookups"), failed as f64).at_most(0.0));
+        violations.append(&mut world.violations);
+    }
+    (figures, violations)
+}
+
+fn kill_share(world: &mut World, percent: usize) {
+    let dying = world.living().len() * percent / 100;
+    for _ in 0..dying {
+        let victim = world.someone();
+        world.kill(victim);
+    }
+}
+
+fn crash(world: &mut World, options: &Options) -> Vec<Figure> {
+    world.spawn_ring(options.peers);
+    world.run_for(Duration::from_secs(30));
+    kill_share(world, 50);
+    let mut figures = heal(world, HEALING);
+    look_around(world, options.lookups.min(2000));
+    figures.push(Figure::new("lookups right afterwards", world.tally.right_share()).at_least(0.9999));
+    figures
+}
+
+/// Waits until the ring is perfect, and says how long it took.
+fn heal(world: &mut World, patience: Duration) -> Vec<Figure> {
+    let start = world.now();
+    let (mut perfect, mut settled) = (None, None);
+    let mut disarray = survey(world);
+    while world.now().since(start) < patience && settled.is_none() {
+        world.run_for(LOOK);
+        disarray = survey(world);
+        let elapsed = world.now().since(start).as_secs_f64();
+        perfect = if disarray.is_perfect_ring() { perfect.or(Some(elapsed)) } else { None };
+        settled = disarray.is_settled().then_some(elapsed);
+    }
+    let limit = patience.as_secs_f64();
+    vec![
+        Figure::new("orphans", disarray.orphans as f64).at_most(0.0),
+        Figure::new("seconds to a perfect ring", perfect.unwrap_or(f64::INFINITY)).at_most(limit),
+        Figure::new("seconds to perfect lists", settled.unwrap_or(f64::INFINITY)).at_most(limit),
+    ]
+}
+
+fn at_rest(disarray: Disarray) -> Vec<Figure> {
+    vec![
+        Figure::new("orphans", disarray.orphans as f64).at_most(0.0),
+        Figure::new("wrong first successors or predecessors", disarray.wrong_pointers as f64).at_most(0.0),
+        Figure::new("wrong lists", disarray.wrong_lists as f64).at_most(0.0),
+        Figure::new("wrong fingers", disarray.wrong_fingers as f64).at_most(0.0),
+    ]
+}
+
+/// Peers come and go all the time; whoever dies is replaced by a newcomer.
+fn churn(world: &mut World, options: &Options, sessions: Sessions) -> Vec<Figure> {
+    const LOOK_UP: u32 = u32::MAX;
+    world.spawn_ring(options.peers);
+    for peer in 0..options.peers as u32 {
+        let rest = sessions.remaining(&mut world.rng);
+        world.cue(rest, peer);
+    }
+    let pace = options.duration.div_f64(options.lookups.max(1) as f64);
+    world.cue(pace, LOOK_UP);
+    let end = world.now() + options.duration;
+    let mut joins = 0;
+    while let Some(cue) = world.run_until(end) {
+        if cue == LOOK_UP {
+            world.look_up_something();
+            world.cue(pace, LOOK_UP);
+        } else {
+            replace(world, cue, &sessions);
+            joins += 1;
+        }
+    }
+    let orphans = survey(world).orphans;
+    let mut figures = vec![
+        Figure::new("joins", f64::from(joins)),
+        Figure::new("lookups", world.tally.lookups_ended() as f64),
+        Figure::new("lookups right", world.tally.right_share()).at_least(0.999),
+        Figure::new("hops", world.tally.mean_hops()),
+        Figure::new("lookup, median ms", world.tally.lookup_ms(0.5)),
+        Figure::new("lookup, p99 ms", world.tally.lookup_ms(0.99)),
+        Figure::new("peers not on the ring at the end", orphans as f64),
+    ];
+    figures.extend(maintenance(world, options.peers, options.duration));
+    figures
+}
+
+fn replace(world: &mut World, peer: u32, sessions: &Sessions) {
+    if sessions.says_goodbye(&mut world.rng) {
+        world.leave(peer);
+    } else {
+        world.kill(peer);
+    }
+    let newcomer = join_one(world);
+    let session = sessions.whole(&mut world.rng);
+    world.cue(session, newcomer);
+}
+
+/// A new peer joins through some that are alive.
+fn join_one(world: &mut World) -> u32 {
+    let entries = (0..3.min(world.living().len())).map(|_| world.someone()).collect::<Vec<_>>();
+    let entries = entries.into_iter().map(|entry| world.contact(entry).clone()).collect();
+    let newcomer = world.spawn();
+    world.tell(newcomer, Event::Join(entries));
+    newcomer
+}
+
+fn partition(world: &mut World, options: &Options) -> Vec<Figure> {
+    world.spawn_ring(options.peers);
+    world.run_for(Duration::from_secs(30));
+    world.set_wall(Wall::Up);
+    world.run_for(AWAY);
+    let apart = survey(world).orphans as f64 / options.peers as f64;
+    world.set_wall(Wall::Down);
+    let mut figures = vec![Figure::new("share of peers in the other ring while split", apart)];
+    figures.extend(heal(world, HEALING));
+    figures
+}
+
+fn sleep(world: &mut World, options: &Options) -> Vec<Figure> {
+    world.spawn_ring(options.peers);
+    world.run_for(Duration::from_secs(30));
+    let mut sleepers = Vec::new();
+    for peer in 0..options.peers as u32 {
+        if world.rng.random_bool(0.2) {
+            world.sleep(peer);
+            sleepers.push(peer);
+        }
+    }
+    world.run_for(AWAY);
+    sleepers.into_iter().for_each(|peer| world.rouse(peer));
+    heal(world, HEALING)
+}
+
+/// Everyone joins within five minutes, after a single founder.
+fn growth(world: &mut World, options: &Options) -> Vec<Figure> {
+    let founder = world.spawn();
+    world.tell(founder, Event::Join(Vec::new()));
+    let pace = MEASURED.div_f64(options.peers.max(1) as f64);
+    for _ in 1..options.peers {
+        join_one(world);
+        world.run_for(pace);
+    }
+    heal(world, HEALING)
+}

@@ -1,0 +1,367 @@
+//! All peers of a simulation, the network between them, and the loop that lets time pass.
+//!
+//! After every step of a peer its invariants are checked; the first breach ends up in [`World::violations`].
+
+use super::{
+    judge,
+    network::{Network, Wall},
+    queue::{Happening, Letter, Queue},
+    tally::Tally,
+};
+use crate::{Action, Contact, Event, Freshness, LookupId, Message, Phase, Request, Ring, Settings};
+use apoidea_model::{Key, PeerId, Time};
+use rand::{Rng, RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+/// Breaches kept; one is enough to fail, a few help to understand.
+const MAX_VIOLATIONS: usize = 10;
+
+/// A simulated world.
+pub struct World {
+    /// Where all randomness comes from.
+    pub rng: Xoshiro256PlusPlus,
+    /// The network.
+    pub network: Network,
+    /// What was counted.
+    pub tally: Tally,
+    /// Invariants that were broken.
+    pub violations: Vec<String>,
+    settings: Settings,
+    queue: Queue,
+    now: Time,
+    peers: Vec<Peer>,
+    numbers: HashMap<PeerId, u32>,
+    /// Who has a position, and so who owns what.
+    members: BTreeMap<Key, u32>,
+    /// The living, in no order, to pick from.
+    living: Vec<u32>,
+    lookups: BTreeMap<u64, Sought>,
+    next_lookup: u64,
+}
+
+struct Peer {
+    ring: Option<Ring>,
+    contact: Contact,
+    state: State,
+    armed: Time,
+    successors_version: u32,
+    place_among_living: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Awake,
+    Asleep,
+    Dead,
+}
+
+/// A lookup whose answer is awaited.
+struct Sought {
+    key: Key,
+    started: Time,
+    owner_at_start: Option<u32>,
+}
+
+impl World {
+    /// An empty world.
+    pub fn new(seed: u64, settings: Settings, network: Network) -> Self {
+        World {
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            network,
+            tally: Tally::default(),
+            violations: Vec::new(),
+            settings,
+            queue: Queue::default(),
+            now: Time::ZERO,
+            peers: Vec::new(),
+            numbers: HashMap::new(),
+            members: BTreeMap::new(),
+            living: Vec::new(),
+            lookups: BTreeMap::new(),
+            next_lookup: 0,
+        }
+    }
+
+    /// The present.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Numbers of the living peers, in no particular order.
+    pub fn living(&self) -> &[u32] {
+        &self.living
+    }
+
+    /// A living peer, at random.
+    pub fn someone(&mut self) -> u32 {
+        let at = self.rng.random_range(0..self.living.len());
+        self.living[at]
+    }
+
+    /// Those with a position, by position.
+    pub fn members(&self) -> &BTreeMap<Key, u32> {
+        &self.members
+    }
+
+    /// A living peer's view.
+    pub fn ring(&self, peer: u32) -> Option<&Ring> {
+        self.peers[peer as usize].ring.as_ref()
+    }
+
+    /// How to reach a peer.
+    pub fn contact(&self, peer: u32) -> &Contact {
+        &self.peers[peer as usize].contact
+    }
+
+    /// Who owns a key, as an all-knowing observer sees it.
+    pub fn owner(&self, key: Key) -> Option<u32> {
+        self.members.range(key..).next().or_else(|| self.members.first_key_value()).map(|(_, peer)| *peer)
+    }
+
+    /// Makes a peer that has not joined.
+    pub fn spawn(&mut self) -> u32 {
+        let number = self.peers.len() as u32;
+        let mut bytes = [0; 32];
+        self.rng.fill_bytes(&mut bytes);
+        let contact = Contact::new(PeerId::at(Key::from_bytes(bytes)), &[address(number)]);
+        let ring = Some(Ring::new(contact.clone(), self.settings.clone()));
+        let place_among_living = self.living.len();
+        self.living.push(number);
+        self.numbers.insert(contact.id, number);
+        self.peers.push(Peer {
+            ring,
+            contact,
+            state: State::Awake,
+            armed: Time::NEVER,
+            successors_version: 0,
+            place_among_living,
+        });
+        number
+    }
+
+    /// Makes so many peers in their final places, as if the ring had been at rest for long.
+    pub fn spawn_ring(&mut self, count: usize) {
+        let first = self.peers.len() as u32;
+        (0..count).for_each(|_| {
+            self.spawn();
+        });
+        let mut order: Vec<u32> = (first..first + count as u32).collect();
+        order.sort_by_key(|&peer| self.contact(peer).id);
+        self.members.extend(order.iter().map(|&peer| (self.peers[peer as usize].contact.key(), peer)));
+        let sorted: Vec<Contact> = order.iter().map(|&peer| self.contact(peer).clone()).collect();
+        for (place, &peer) in order.iter().enumerate() {
+            let ring = self.peers[peer as usize].ring.as_mut();
+            ring.expect("a peer just made is alive").place(&sorted, place, self.now, &mut self.rng);
+            self.arm(peer);
+        }
+    }
+
+    /// Tells a peer that something happened, and does what it wants.
+    pub fn tell(&mut self, peer: u32, event: Event) {
+        let state = &mut self.peers[peer as usize];
+        let Some(ring) = state.ring.as_mut().filter(|_| state.state == State::Awake) else { return };
+        let asked = asked_key(&event);
+        let actions = ring.handle(event, self.now, &mut self.rng);
+        let breach = judge::breach(ring, &mut state.successors_version, asked, &actions);
+        if let Some(breach) = breach
+            && self.violations.len() < MAX_VIOLATIONS
+        {
+            self.violations.push(format!("{} ms, peer {peer}: {breach}", self.now.as_millis()));
+        }
+        for action in actions {
+            self.carry_out(peer, action);
+        }
+        self.arm(peer);
+    }
+
+    fn carry_out(&mut self, peer: u32, action: Action) {
+        match action {
+            Action::Send(to, message) => self.send(peer, &to, message),
+            Action::Found { id, owners, hops, .. } => {
+                let owner = owners.first().and_then(number_of);
+                self.settle(id, owner, hops);
+            }
+            Action::NotFound(id, _) => self.settle(id, None, 0),
+            Action::PhaseChanged(phase) => self.note_phase(peer, phase),
+            Action::ArcChanged(_) => {}
+        }
+    }
+
+    fn note_phase(&mut self, peer: u32, phase: Phase) {
+        let key = self.peers[peer as usize].contact.key();
+        if matches!(phase, Phase::Member | Phase::Alone) {
+            self.members.insert(key, peer);
+        } else {
+            self.members.remove(&key);
+        }
+    }
+
+    fn send(&mut self, from: u32, to: &Contact, message: Message) {
+        self.tally.sent(&message);
+        // An answer goes back the way the question came, without any address.
+        let Some(to) = number_of(to).or_else(|| self.numbers.get(&to.id).copied()) else { return };
+        if let Some(delay) = self.network.delay_ms(from, to, &mut self.rng) {
+            self.queue.deliver(self.now + Duration::from_millis(delay), Letter { from, to, message });
+        }
+    }
+
+    fn arm(&mut self, peer: u32) {
+        let state = &mut self.peers[peer as usize];
+        let Some(ring) = &state.ring else { return };
+        let wanted = ring.next_timeout();
+        if wanted < state.armed {
+            state.armed = wanted;
+            self.queue.ring(wanted.max(self.now), peer);
+        }
+    }
+
+    /// Lets time pass until this moment or the next cue, whose number is returned.
+    pub fn run_until(&mut self, end: Time) -> Option<u32> {
+        while self.queue.next_at() <= end {
+            let (at, happening) = self.queue.pop()?;
+            self.now = at;
+            match happening {
+                Happening::Arrival(Letter { from, to, message }) => {
+                    let from = self.contact(from).id;
+                    self.tell(to, Event::Received(from, message));
+                }
+                Happening::Timer(peer) => self.wake(peer),
+                Happening::Cue(number) => return Some(number),
+            }
+        }
+        self.now = end;
+        None
+    }
+
+    /// Lets so much time pass, without cues.
+    pub fn run_for(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        while self.run_until(end).is_some() {}
+    }
+
+    /// Lets a step of the scenario come after so long.
+    pub fn cue(&mut self, after: Duration, number: u32) {
+        self.queue.cue(self.now + after, number);
+    }
+
+    fn wake(&mut self, peer: u32) {
+        let state = &mut self.peers[peer as usize];
+        state.armed = Time::NEVER;
+        let Some(ring) = state.ring.as_ref().filter(|_| state.state == State::Awake) else { return };
+        if ring.next_timeout() <= self.now {
+            self.tell(peer, Event::Timeout);
+        } else {
+            self.arm(peer);
+        }
+    }
+
+    /// A peer dies without a word.
+    pub fn kill(&mut self, peer: u32) {
+        let state = &mut self.peers[peer as usize];
+        if state.state == State::Dead {
+            return;
+        }
+        state.state = State::Dead;
+        state.ring = None;
+        let place = state.place_among_living;
+        self.members.remove(&state.contact.key());
+        self.living.swap_remove(place);
+        if let Some(&moved) = self.living.get(place) {
+            self.peers[moved as usize].place_among_living = place;
+        }
+    }
+
+    /// A peer says goodbye and stops.
+    pub fn leave(&mut self, peer: u32) {
+        self.tell(peer, Event::Leave);
+        self.kill(peer);
+    }
+
+    /// A machine goes to sleep: it hears nothing and its clock stands still.
+    pub fn sleep(&mut self, peer: u32) {
+        let state = &mut self.peers[peer as usize];
+        state.state = State::Asleep;
+        self.members.remove(&state.contact.key());
+    }
+
+    /// A machine wakes up.
+    pub fn rouse(&mut self, peer: u32) {
+        let state = &mut self.peers[peer as usize];
+        state.state = State::Awake;
+        let phase = state.ring.as_ref().map(Ring::phase);
+        self.tell(peer, Event::Timeout);
+        if let Some(phase) = self.ring(peer).map(Ring::phase).filter(|now| Some(*now) == phase) {
+            self.note_phase(peer, phase);
+        }
+    }
+
+    /// Lets a peer look for a key's owner.
+    pub fn look_up(&mut self, peer: u32, key: Key) {
+        let id = self.next_lookup;
+        self.next_lookup += 1;
+        let owner_at_start = self.owner(key);
+        self.lookups.insert(id, Sought { key, started: self.now, owner_at_start });
+        self.tally.lookups_started += 1;
+        self.tell(peer, Event::Lookup { id: LookupId(id), key, count: 1, freshness: Freshness::Fresh });
+    }
+
+    /// Lets a random member look for a random key's owner.
+    pub fn look_up_something(&mut self) {
+        let peer = self.someone();
+        let mut key = [0; 32];
+        self.rng.fill_bytes(&mut key);
+        if self.ring(peer).is_some_and(|ring| ring.phase() == Phase::Member) {
+            self.look_up(peer, Key::from_bytes(key));
+        }
+    }
+
+    /// Lookups whose answer is still awaited, of peers that may have died since.
+    pub fn lookups_open(&self) -> usize {
+        self.lookups.len()
+    }
+
+    fn settle(&mut self, id: LookupId, owner: Option<u32>, hops: u32) {
+        let Some(sought) = self.lookups.remove(&id.0) else { return };
+        let took = self.now.since(sought.started);
+        let is_right = owner.is_some() && (owner == sought.owner_at_start || owner == self.owner(sought.key));
+        self.tally.lookup_ended(owner.is_some(), is_right, hops, took);
+    }
+
+    /// Changes how many requests of a lookup are in flight at a time, for every peer.
+    pub fn set_parallel(&mut self, parallel: usize) {
+        self.settings.parallel = parallel;
+        self.peers
+            .iter_mut()
+            .filter_map(|peer| peer.ring.as_mut())
+            .for_each(|ring| ring.set_parallel(parallel));
+    }
+
+    /// Splits the network, or heals it.
+    pub fn set_wall(&mut self, wall: Wall) {
+        self.network.set_wall(wall);
+    }
+}
+
+/// The key that this event asks for, whose answer must lead nearer to it.
+fn asked_key(event: &Event) -> Option<Key> {
+    match event {
+        Event::Received(_, Message::Request(_, Request::Find { key, .. })) => Some(*key),
+        _ => None,
+    }
+}
+
+/// The address of a simulated peer is its number.
+fn address(number: u32) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::from_bits(0x0a00_0000 | number), 4433))
+}
+
+fn number_of(contact: &Contact) -> Option<u32> {
+    match contact.addresses.as_slice().first()? {
+        SocketAddr::V4(address) => Some(address.ip().to_bits() & 0x00ff_ffff),
+        SocketAddr::V6(_) => None,
+    }
+}

@@ -1,0 +1,34 @@
+//! Peers that were silent a moment ago: not sent to others, not asked again at once.
+
+use apoidea_model::{PeerId, Time};
+use std::time::Duration;
+
+/// Suspects kept at most: as many as a lookup through a half-dead ring meets.
+const MAX_SUSPECTS: usize = 32;
+/// How long silence counts against a peer: a few rounds, in which the ring repairs itself.
+const KEEP: Duration = Duration::from_secs(30);
+
+/// The peers under suspicion, oldest first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Suspects(Vec<(PeerId, Time)>);
+
+impl Suspects {
+    pub fn add(&mut self, peer: PeerId, now: Time) {
+        self.clear(peer);
+        if self.0.len() >= MAX_SUSPECTS {
+            self.0.remove(0);
+        }
+        self.0.push((peer, now + KEEP));
+    }
+
+    /// It has spoken.
+    pub fn clear(&mut self, peer: PeerId) {
+        if !self.0.is_empty() {
+            self.0.retain(|(id, _)| *id != peer);
+        }
+    }
+
+    pub fn contains(&self, peer: PeerId, now: Time) -> bool {
+        self.0.iter().any(|(id, until)| *id == peer && now < *until)
+    }
+}
