@@ -1,4 +1,4 @@
-//! What reading a page costs, for our scanner, for lol_html and for a tree: `extract_cost FOLDER [EVERY]`.
+//! What reading a page costs, for our scanner, for lol_html and for a tree: `extract_cost FOLDER [EVERY [ENGINE]]`.
 //!
 //! Reads every `EVERY`th HTML file below the folder into memory first, so that only CPU time is measured. lol_html
 //! merely collects the attributes; ours and the tree also resolve, canonicalise and deduplicate the links.
@@ -15,17 +15,28 @@ use std::{
 fn main() {
     let mut arguments = env::args().skip(1);
     let Some(folder) = arguments.next() else {
-        eprintln!("usage: extract_cost FOLDER [EVERY]");
+        eprintln!("usage: extract_cost FOLDER [EVERY [ours|lol_html|scraper]]");
         std::process::exit(2);
     };
     let every = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let only = arguments.next();
     let pages = read(Path::new(&folder), every);
     let bytes: usize = pages.iter().map(|page| page.body.len()).sum();
-    println!("{} pages, {:.1} MB, mean {} bytes", pages.len(), bytes as f64 / 1e6, bytes / pages.len().max(1));
+    println!(
+        "{} pages, {:.1} MB, mean {} bytes",
+        pages.len(),
+        bytes as f64 / 1e6,
+        bytes / pages.len().max(1)
+    );
     let type_ = Some("text/html; charset=utf-8");
-    measure("ours", &pages, bytes, |page| extract(&page.url, type_, &page.body).links.len());
-    measure("lol_html", &pages, bytes, |page| with_lol_html(&page.body));
-    measure("scraper", &pages, bytes, |page| reference::extract(&page.url, type_, &page.body).links.len());
+    let run = |name: &str, count: &dyn Fn(&Page) -> usize| {
+        if only.as_deref().is_none_or(|only| only == name) {
+            measure(name, &pages, bytes, count);
+        }
+    };
+    run("ours", &|page| extract(&page.url, type_, &page.body).links.len());
+    run("lol_html", &|page| with_lol_html(&page.body));
+    run("scraper", &|page| reference::extract(&page.url, type_, &page.body).links.len());
 }
 
 struct Page {
@@ -68,10 +79,11 @@ fn measure(name: &str, pages: &[Page], bytes: usize, count: impl Fn(&Page) -> us
 fn with_lol_html(body: &[u8]) -> usize {
     let mut found: Vec<String> = Vec::new();
     let mut take = |value: Option<String>| found.extend(value);
-    let handler = element!("a[href], area[href], link[href], base[href], iframe[src], meta[content]", |element| {
-        take(["href", "src", "content"].iter().find_map(|name| element.get_attribute(name)));
-        Ok(())
-    });
+    let handler =
+        element!("a[href], area[href], link[href], base[href], iframe[src], meta[content]", |element| {
+            take(["href", "src", "content"].iter().find_map(|name| element.get_attribute(name)));
+            Ok(())
+        });
     let settings = Settings::new().append_element_content_handler(handler);
     let mut rewriter = HtmlRewriter::new(settings, |_: &[u8]| {});
     let _ = rewriter.write(body).and_then(|()| rewriter.end());

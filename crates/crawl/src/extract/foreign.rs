@@ -1,9 +1,9 @@
 //! Where a page is inside `<svg>` or `<math>`, because there `<title>` and `<script>` do not begin raw text and CDATA
 //! sections exist (WHATWG HTML §13.2.6.5).
 //!
-//! Only elements from the outermost `<svg>` or `<math>` inwards are remembered; outside, which is almost everywhere,
-//! this costs one comparison per tag. What lies outside is assumed to be well formed: an end tag that fits nothing
-//! inside and names an HTML element closes the drawing.
+//! Only elements from the outermost `<svg>` or `<math>` inwards are remembered. Outside, which is almost everywhere,
+//! tags are merely counted: an end tag that fits nothing inside closes the drawing if such an element seems to be open
+//! around it.
 
 use super::{
     attributes::{Attribute, Attributes, SelfClosing},
@@ -22,9 +22,10 @@ pub(super) enum Namespace {
 }
 
 /// The open elements, from the outermost foreign one inwards.
-#[derive(Default)]
 pub(super) struct Foreign {
     open: Vec<Open>,
+    /// How many elements are open outside, by [`Name::slot`].
+    outside: [u32; Name::SLOTS],
 }
 
 struct Open {
@@ -42,6 +43,10 @@ enum Point {
 }
 
 impl Foreign {
+    pub(super) fn new() -> Self {
+        Foreign { open: Vec::new(), outside: [0; Name::SLOTS] }
+    }
+
     /// Is the innermost open element foreign, so that `<![CDATA[` begins a section?
     pub(super) fn allows_cdata(&self) -> bool {
         self.open.last().is_some_and(|open| open.namespace != Namespace::Html)
@@ -51,6 +56,8 @@ impl Foreign {
     #[inline]
     pub(super) fn start(&mut self, name: Name, attributes: &Attributes<'_>) -> Namespace {
         if self.open.is_empty() && name != Name::SVG && name != Name::MATH {
+            let open = &mut self.outside[name.slot()];
+            *open = open.saturating_add(1);
             return Namespace::Html;
         }
         self.start_inside(name, attributes)
@@ -59,7 +66,10 @@ impl Foreign {
     /// Takes note of an end tag.
     #[inline]
     pub(super) fn end(&mut self, name: Name) {
-        if !self.open.is_empty() {
+        if self.open.is_empty() {
+            let open = &mut self.outside[name.slot()];
+            *open = open.saturating_sub(1);
+        } else {
             self.end_inside(name);
         }
     }
@@ -119,8 +129,10 @@ impl Foreign {
             // The rules of HTML apply from the enclosing HTML element on.
             let found = self.open[..first].iter().rposition(|open| open.name == name);
             self.open.truncate(found.unwrap_or(self.open.len()));
-        } else if is_foreign && is_html_name(name) {
+        } else if is_foreign && self.outside[name.slot()] > 0 && !matches!(name, Name::BODY | Name::HTML) {
+            // The end of the body closes nothing: what follows it is still part of it.
             self.open.clear();
+            self.end(name);
         }
     }
 
@@ -197,31 +209,5 @@ fn is_formatting(name: Name) -> bool {
             | Name::STRONG
             | Name::TT
             | Name::U
-    )
-}
-
-/// Is it the name of an element that commonly surrounds drawings, and that drawings do not have themselves?
-fn is_html_name(name: Name) -> bool {
-    matches!(
-        name,
-        Name::A
-            | Name::BODY
-            | Name::BUTTON
-            | Name::DIV
-            | Name::FORM
-            | Name::HTML
-            | Name::LABEL
-            | Name::LI
-            | Name::OL
-            | Name::SPAN
-            | Name::TABLE
-            | Name::TBODY
-            | Name::TD
-            | Name::TEMPLATE
-            | Name::TFOOT
-            | Name::TH
-            | Name::THEAD
-            | Name::TR
-            | Name::UL
     )
 }

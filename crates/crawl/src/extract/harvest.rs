@@ -19,7 +19,7 @@ pub(super) struct Harvest<'a> {
     base: Option<Cow<'a, str>>,
     canonical: Option<Cow<'a, str>>,
     title: Option<String>,
-    language: Option<String>,
+    language: Option<Cow<'a, str>>,
     directives: Directives,
 }
 
@@ -41,7 +41,9 @@ impl<'a> Harvest<'a> {
             (Name::META, Namespace::Html) => self.meta(element),
             (Name::IFRAME, Namespace::Html) => self.frame(element),
             (Name::BASE, Namespace::Html) if self.base.is_none() => self.base = element.value(Wanted::Href),
-            (Name::HTML, Namespace::Html) if self.language.is_none() => self.language(element),
+            (Name::HTML, Namespace::Html) if self.language.is_none() => {
+                self.language = element.value(Wanted::Lang)
+            }
             _ => {}
         }
     }
@@ -59,7 +61,7 @@ impl<'a> Harvest<'a> {
         Extracted {
             links: self.references.resolve(&base),
             title: self.title.filter(|title| !title.is_empty()),
-            language: self.language,
+            language: self.language.as_deref().and_then(language),
             canonical: self.canonical.and_then(|canonical| base.resolve(&canonical)),
             directives: self.directives,
         }
@@ -106,11 +108,12 @@ impl<'a> Harvest<'a> {
             self.references.add(Cow::Owned(target.to_owned()));
         }
     }
+}
 
-    fn language(&mut self, element: &impl Lookup<'a>) {
-        let tag = element.value(Wanted::Lang).map(|tag| tag.trim().to_owned());
-        self.language = tag.filter(|tag| !tag.is_empty() && tag.len() <= MAX_LANGUAGE_BYTES);
-    }
+/// A language tag, unless it is none.
+fn language(tag: &str) -> Option<String> {
+    let tag = tag.trim();
+    (!tag.is_empty() && tag.len() <= MAX_LANGUAGE_BYTES).then(|| tag.to_owned())
 }
 
 fn has_word(list: &str, word: &str) -> bool {

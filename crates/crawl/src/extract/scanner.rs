@@ -40,7 +40,7 @@ pub(super) struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(input: &'a [u8]) -> Self {
-        Scanner { input, at: 0, raw: None, foreign: Foreign::default() }
+        Scanner { input, at: 0, raw: None, foreign: Foreign::new() }
     }
 
     fn rest(&self) -> &'a [u8] {

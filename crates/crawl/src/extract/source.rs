@@ -34,7 +34,7 @@ impl<'a> Source<'a> {
     #[inline]
     pub(super) fn attribute<'v>(&self, value: &'v [u8]) -> Cow<'v, str> {
         match std::str::from_utf8(value) {
-            Ok(text) if value.is_ascii() && !needs_work(value) => Cow::Borrowed(text),
+            Ok(text) if value.iter().all(|&byte| is_plain(byte)) => Cow::Borrowed(text),
             _ => unescape(self.normalised(value), htmlize::unescape_attribute),
         }
     }
@@ -68,8 +68,9 @@ impl<'a> Source<'a> {
     }
 }
 
-fn needs_work(value: &[u8]) -> bool {
-    value.iter().any(|byte| matches!(byte, b'&' | b'\r' | b'\0'))
+/// Does a byte mean itself, in every encoding that is scanned and wherever it stands?
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii() && !matches!(byte, b'&' | b'\r' | b'\0')
 }
 
 fn unescape<'v>(text: Cow<'v, str>, expand: fn(Cow<'v, str>) -> Cow<'v, str>) -> Cow<'v, str> {
