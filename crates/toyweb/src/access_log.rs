@@ -227,7 +227,7 @@ mod tests {
         ];
         let log = AccessLog { visits, ..AccessLog::default() };
         assert_eq!(log.gaps_per_host()["a"], [Duration::from_millis(100)]);
-        assert_eq!(log.gaps_per_host()["b"], []);
+        assert!(log.gaps_per_host()["b"].is_empty());
         let address: IpAddr = "127.0.0.1".parse().unwrap();
         assert_eq!(log.gaps_per_address()[&address], [30, 70].map(Duration::from_millis));
         assert_eq!(log.requests_for("http://a:80/"), 2);

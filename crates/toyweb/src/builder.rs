@@ -17,6 +17,8 @@ pub struct Builder {
     pub(crate) http_port: u16,
     pub(crate) https_port: u16,
     pub(crate) dns_port: u16,
+    /// The control port, if there is to be one.
+    pub(crate) control_port: Option<u16>,
 }
 
 impl Builder {
@@ -30,6 +32,7 @@ impl Builder {
             http_port: 0,
             https_port: 0,
             dns_port: 0,
+            control_port: None,
         }
     }
 
@@ -112,6 +115,13 @@ impl Builder {
     /// Fixed ports instead of free ones: HTTP, HTTPS, DNS.
     pub fn ports(mut self, http: u16, https: u16, dns: u16) -> Self {
         (self.http_port, self.https_port, self.dns_port) = (http, https, dns);
+        self
+    }
+
+    /// Also answers questions of other processes at a port of 127.0.0.1 (0 for any free one): `/.toyweb/config`, `log`,
+    /// `truth?url=…`, `must-fetch`, `must-keep`, `copies`, `intruders`.
+    pub fn control(mut self, port: u16) -> Self {
+        self.control_port = Some(port);
         self
     }
 

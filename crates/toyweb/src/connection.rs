@@ -9,9 +9,10 @@ use crate::{
 use apoidea_model::Time;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
 };
+use tokio_rustls::server::TlsStream;
 
 /// Largest request head that is read, in bytes.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
@@ -33,6 +34,12 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send {
 impl Socket for TcpStream {
     fn tcp(&self) -> &TcpStream {
         self
+    }
+}
+
+impl Socket for TlsStream<TcpStream> {
+    fn tcp(&self) -> &TcpStream {
+        self.get_ref().0
     }
 }
 
@@ -58,8 +65,8 @@ impl Server {
                 visit.connection_header.is_some_and(|value| value.eq_ignore_ascii_case("close"));
             match reply.ending {
                 Ending::Reset => return socket.tcp().set_zero_linger(),
-                Ending::Close => return Ok(()),
-                Ending::KeepAlive if asked_to_close => return Ok(()),
+                Ending::Close => return socket.shutdown().await,
+                Ending::KeepAlive if asked_to_close => return socket.shutdown().await,
                 Ending::KeepAlive => {}
             }
         }

@@ -1,13 +1,14 @@
 //! Listening sockets that no crawler may ever connect to. Their addresses appear only in links, redirects and DNS
 //! answers that lead into a private network or to a port that is none of a crawler's business.
 
+use crate::service::Service;
+use serde::Serialize;
 use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
 };
 use tokio::net::TcpListener;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Intruders remembered by address; more are not needed to fail a test.
 const MAX_INTRUDERS: usize = 1000;
@@ -19,7 +20,7 @@ pub struct Honeypot {
 }
 
 /// Somebody who connected to a honeypot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Intruder {
     /// The address that was connected to.
     pub to: SocketAddr,
@@ -28,16 +29,11 @@ pub struct Intruder {
 }
 
 impl Honeypot {
-    pub(crate) fn start(
-        listeners: Vec<TcpListener>,
-        tasks: &TaskTracker,
-        stop: &CancellationToken,
-    ) -> io::Result<Self> {
+    pub(crate) fn start(listeners: Vec<TcpListener>, service: &Service) -> io::Result<Self> {
         let addresses = listeners.iter().map(TcpListener::local_addr).collect::<io::Result<_>>()?;
         let intruders = Arc::new(Mutex::new(Vec::new()));
         for listener in listeners {
-            let watch = watch(listener, intruders.clone());
-            tasks.spawn(stop.clone().run_until_cancelled_owned(watch));
+            service.spawn(watch(listener, intruders.clone()));
         }
         Ok(Honeypot { addresses, intruders })
     }

@@ -14,8 +14,11 @@
 
 mod access_log;
 mod atlas;
+mod authority;
 mod builder;
 mod connection;
+mod control;
+mod description;
 mod dns;
 mod draw;
 mod honeypot;
@@ -26,6 +29,7 @@ mod pages;
 mod prose;
 mod quirk;
 mod reply;
+mod service;
 mod shape;
 mod site;
 mod spelling;
@@ -35,6 +39,7 @@ mod world;
 
 pub use access_log::{AccessLog, Connection, Lookup, Visit};
 pub use builder::Builder;
+pub use description::Description;
 pub use honeypot::{Honeypot, Intruder};
 pub use quirk::Quirk;
 pub use shape::Shape;

@@ -13,6 +13,7 @@ use std::{
     collections::BTreeMap,
     net::IpAddr,
     sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, SystemTime},
 };
 
 /// How a name resolves.
@@ -43,10 +44,33 @@ pub(crate) enum Certificate {
 pub(crate) enum Play {
     /// Always the same.
     Always(Reply),
+    /// Made when asked for, because it is costly.
+    Made(fn() -> Reply),
     /// One thing the first times it is asked, another thing ever after.
     First(u32, Reply, Reply),
+    /// Too busy the first times, with a `Retry-After` of so many seconds.
+    Busy { times: u32, status: u16, seconds: u32, form: RetryAfter, then: Reply },
     /// 304 to whoever knows this entity tag or date already.
     Unless { etag: &'static str, modified: &'static str, reply: Reply },
+}
+
+/// The two forms of `Retry-After` (RFC 9110 §10.2.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RetryAfter {
+    Seconds,
+    Date,
+}
+
+impl RetryAfter {
+    fn value(self, seconds: u32) -> String {
+        match self {
+            RetryAfter::Seconds => seconds.to_string(),
+            // A date has no fractions: the next full second, so that it is never earlier than promised.
+            RetryAfter::Date => {
+                httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(u64::from(seconds) + 1))
+            }
+        }
+    }
 }
 
 impl From<Reply> for Play {
@@ -81,9 +105,11 @@ pub(crate) struct Site {
 
 impl Site {
     /// A host whose home page and robots.txt are still to be said.
+    ///
+    /// Without a say, robots.txt is missing.
     pub(crate) fn new(name: &str, scheme: Scheme, ports: Ports) -> Self {
         let name = format!("{name}.test");
-        Site {
+        let site = Site {
             origin: ports.origin(scheme, &name),
             name,
             scheme,
@@ -92,7 +118,8 @@ impl Site {
             lookups: AtomicU32::new(0),
             leaves: BTreeMap::new(),
             endless: None,
-        }
+        };
+        site.robots(Reply::error(404))
     }
 
     pub(crate) fn naming(mut self, naming: Naming) -> Self {
@@ -115,6 +142,38 @@ impl Site {
         let leaf = Leaf { play: play.into(), asked: AtomicU32::new(0), fate, document: None };
         self.leaves.insert(path.to_owned(), leaf);
         self
+    }
+
+    /// An HTML page unlike any other, with these links.
+    pub(crate) fn html(self, path: &str, fate: Fate, links: &[&str]) -> Self {
+        let html = self.text(path, links);
+        self.page(path, fate, Reply::html(html))
+    }
+
+    /// The home page, to be kept, with these links.
+    pub(crate) fn home(self, links: &[&str]) -> Self {
+        self.html("/", Fate::Keep, links)
+    }
+
+    /// Ordinary pages to be kept, which link home.
+    pub(crate) fn leaves(self, paths: &[&str]) -> Self {
+        paths.iter().fold(self, |site, path| site.html(path, Fate::Keep, &["/"]))
+    }
+
+    /// Pages that must never be requested.
+    pub(crate) fn forbidden(self, paths: &[&str]) -> Self {
+        paths.iter().fold(self, |site, path| site.html(path, Fate::Never, &["/"]))
+    }
+
+    /// The HTML of a page unlike any other: its title names the host and the path.
+    pub(crate) fn text(&self, path: &str, links: &[&str]) -> String {
+        let items = links
+            .iter()
+            .map(|link| format!("<li><a href=\"{}\">a link</a></li>\n", link.replace('&', "&amp;")));
+        let (name, items) = (&self.name, items.collect::<String>());
+        format!(
+            "<!DOCTYPE html>\n<title>{name}{path}</title>\n<h1>{name}</h1>\n<p>This is {path}.</p>\n<ul>\n{items}</ul>\n"
+        )
     }
 
     /// A page that shows the same bytes as every other page of this document.
@@ -148,17 +207,12 @@ impl Site {
         &self.origin
     }
 
-    /// The paths of this site, in order.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
-        self.leaves.keys().map(String::as_str)
-    }
-
     /// What must become of a path.
     pub(crate) fn fate(&self, path: &str) -> Fate {
         match (self.leaves.get(path), &self.endless) {
             (Some(leaf), _) => leaf.fate,
             (None, Some(endless)) if endless(path).is_some() => Fate::Either,
-            (None, _) if path == "/robots.txt" || path == "/sitemap.xml" => Fate::Either,
+            (None, _) if path == "/sitemap.xml" => Fate::Either,
             (None, _) => Fate::Never,
         }
     }
@@ -207,13 +261,20 @@ impl Site {
 }
 
 impl Leaf {
+    fn is_early(&self, times: u32) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) < times
+    }
+
     fn answer(&self, visit: &Visit) -> Reply {
         match &self.play {
             Play::Always(reply) => reply.clone(),
-            Play::First(times, reply, then) => {
-                let is_early = self.asked.fetch_add(1, Ordering::Relaxed) < *times;
-                if is_early { reply.clone() } else { then.clone() }
+            Play::Made(make) => make(),
+            Play::First(times, reply, _) if self.is_early(*times) => reply.clone(),
+            Play::First(_, _, then) => then.clone(),
+            Play::Busy { times, status, seconds, form, .. } if self.is_early(*times) => {
+                Reply::error(*status).header("Retry-After", form.value(*seconds))
             }
+            Play::Busy { then, .. } => then.clone(),
             Play::Unless { etag, modified, reply } => {
                 let is_known = match (&visit.if_none_match, &visit.if_modified_since) {
                     (Some(known), _) => &**known == *etag,

@@ -14,8 +14,10 @@ use std::{
 pub enum Fate {
     /// It must be requested, and what it answers is a page to keep.
     Keep,
-    /// It must be requested, but there is nothing to keep: a redirect, an error, a page that asks not to be kept.
+    /// It must be requested, but nothing needs to be kept: a redirect, an error, a page that asks not to be kept.
     Visit,
+    /// As [`Fate::Keep`], but only after the host recovered, and how long to wait is the crawler's business.
+    Later,
     /// It may be requested or not: a crawler's limits, patience or taste decide.
     Either,
     /// It must never be requested.

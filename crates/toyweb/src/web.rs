@@ -3,14 +3,18 @@
 use crate::{
     access_log::AccessLog,
     atlas::{Atlas, Ports, Scheme},
+    authority::Authority,
     builder::Builder,
     connection::Server,
+    control::Control,
+    description::Description,
     dns::NameServer,
     honeypot::Honeypot,
-    listen,
+    listen::{self, Sockets},
     log::Log,
     pages::Pages,
     quirk::Ground,
+    service::Service,
     site::Site,
     truth::Truth,
     world::World,
@@ -21,27 +25,20 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
-    time::Duration,
 };
-use tokio::net::{TcpListener, TcpStream};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_rustls::TlsAcceptor;
 
 /// Home pages given as seeds, at most.
 const SEEDS: u32 = 5;
-/// How long to wait when the system refuses another connection.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A web that is being served. Dropping it closes its sockets; [`ToyWeb::stop`] also waits until that is done.
 pub struct ToyWeb {
-    atlas: Arc<Atlas>,
-    truth: Truth,
+    description: Description,
+    truth: Arc<Truth>,
     log: Arc<Log>,
-    addresses: Vec<IpAddr>,
-    honeypot: Honeypot,
-    names: Option<NameServer>,
-    dns_address: SocketAddr,
-    tasks: TaskTracker,
-    stop: CancellationToken,
+    honeypot: Arc<Honeypot>,
+    names: NameServer,
+    service: Service,
 }
 
 impl ToyWeb {
@@ -52,66 +49,77 @@ impl ToyWeb {
 
     pub(crate) async fn start(plan: Builder) -> io::Result<Self> {
         let log = Arc::new(Log::new(plan.log_file.as_deref())?);
-        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
-        let addresses = listen::addresses(plan.addresses).await;
-        let traps = listen::honeypots(&addresses).await;
-        let (http, mut traps_http) = listen::split(&addresses, &traps, plan.http_port).await?;
-        let (_https, traps_https) = listen::split(&addresses, &traps, plan.https_port).await?;
-        traps_http.extend(traps_https);
-        traps_http.extend(listen::everywhere(&addresses[..1], 0).await?);
-        let honeypot = Honeypot::start(traps_http, &tasks, &stop)?;
-
-        let ports = Ports { http: port(&http)?, https: port(&_https)? };
-        let ground = Ground { ports, here: addresses[0], honeypots: honeypot.addresses().to_vec() };
-        let sites: Vec<Site> = plan.quirks.iter().flat_map(|quirk| quirk.sites(&ground)).collect();
-        let origins = sites.iter().map(|site| site.origin().to_owned()).collect();
-        let sites =
-            Arc::new(sites.into_iter().map(|site| (site.name().to_owned(), site)).collect::<HashMap<_, _>>());
-        let atlas = Arc::new(Atlas::new(plan.seed, plan.shape, ports));
-        let world = Arc::new(World {
-            pages: Pages::new(atlas.clone(), origins),
-            sites: sites.clone(),
-            addresses: addresses.clone(),
-        });
+        let service = Service::default();
+        let sockets = Sockets::open(&plan).await?;
+        let ports = sockets.ports()?;
+        let honeypot = Arc::new(Honeypot::start(sockets.honeypots, &service)?);
+        let ground = Ground { ports, here: sockets.addresses[0], honeypots: honeypot.addresses().to_vec() };
+        let world = Arc::new(world(&plan, &ground, sockets.addresses));
         let names = NameServer::start(plan.dns_port, world.clone(), log.clone()).await?;
-        for listener in http {
-            let server = Arc::new(Server { answer: world.clone(), log: log.clone(), scheme: Scheme::Http });
-            tasks.spawn(stop.clone().run_until_cancelled_owned(accept(
-                listener,
-                server,
-                tasks.clone(),
-                stop.clone(),
-            )));
+
+        let authority = Arc::new(Authority::new(world.sites.clone())?);
+        let ca_pem = authority.pem().to_owned();
+        let tls = TlsAcceptor::from(Arc::new(authority.server_config()?));
+        let plain = Server { answer: world.clone(), log: log.clone(), scheme: Scheme::Http };
+        let secure = Server { answer: world.clone(), log: log.clone(), scheme: Scheme::Https };
+        service.serve(sockets.http, plain, None);
+        service.serve(sockets.https, secure, Some(tls));
+
+        let atlas = world.pages.atlas.clone();
+        let truth = Arc::new(Truth::new(atlas.clone(), world.sites.clone()));
+        let mut description = describe(&atlas, &truth, &names, &world.addresses, ca_pem);
+        if let Some(port) = plan.control_port {
+            let listener = listen::local(port).await?;
+            description.control_address = Some(listener.local_addr()?);
+            let (truth, log, honeypot) = (truth.clone(), log.clone(), honeypot.clone());
+            let control = Control { description: description.clone(), truth, log, honeypot };
+            // What is asked here is no part of the web's own log.
+            let server =
+                Server { answer: Arc::new(control), log: Arc::new(Log::new(None)?), scheme: Scheme::Http };
+            service.serve(vec![listener], server, None);
         }
-        let dns_address = names.address;
-        let truth = Truth::new(atlas.clone(), sites);
-        Ok(ToyWeb { atlas, truth, log, addresses, honeypot, names: Some(names), dns_address, tasks, stop })
+        Ok(ToyWeb { description, truth, log, honeypot, names, service })
+    }
+
+    /// Where everything is, as one value.
+    pub fn description(&self) -> &Description {
+        &self.description
     }
 
     /// Where the name server listens, UDP and TCP.
     pub fn dns_address(&self) -> SocketAddr {
-        self.dns_address
+        self.description.dns_address
     }
 
     /// The port of every `http` URL.
     pub fn http_port(&self) -> u16 {
-        self.atlas.ports.http
+        self.description.http_port
     }
 
     /// The port of every `https` URL.
     pub fn https_port(&self) -> u16 {
-        self.atlas.ports.https
+        self.description.https_port
+    }
+
+    /// The certificate authority that signs for hosts over HTTPS, as PEM.
+    pub fn ca_pem(&self) -> &str {
+        &self.description.ca_pem
+    }
+
+    /// Where questions are answered for other processes, if [`Builder::control`] asked for it.
+    pub fn control_address(&self) -> Option<SocketAddr> {
+        self.description.control_address
     }
 
     /// The addresses that hosts live at; a crawler that refuses private networks must be allowed to visit these, and
     /// only these.
     pub fn addresses(&self) -> &[IpAddr] {
-        &self.addresses
+        &self.description.addresses
     }
 
     /// Home pages from which everything can be reached.
     pub fn seeds(&self) -> Vec<PageUrl> {
-        (0..SEEDS.min(self.atlas.hosts())).map(|host| self.atlas.url(host, 0)).collect()
+        self.description.seeds.clone()
     }
 
     /// What a perfect crawler does.
@@ -130,48 +138,37 @@ impl ToyWeb {
     }
 
     /// Closes everything and waits until it is closed.
-    pub async fn stop(mut self) -> io::Result<()> {
-        self.stop.cancel();
-        self.tasks.close();
-        if let Some(names) = self.names.take() {
-            names.stop().await;
-        }
-        self.tasks.wait().await;
+    pub async fn stop(self) -> io::Result<()> {
+        self.names.stop().await;
+        self.service.stop().await;
         self.log.flush()
     }
 }
 
-impl Drop for ToyWeb {
-    fn drop(&mut self) {
-        self.stop.cancel();
-    }
+fn world(plan: &Builder, ground: &Ground, addresses: Vec<IpAddr>) -> World {
+    let sites: Vec<Site> = plan.quirks.iter().flat_map(|quirk| quirk.sites(ground)).collect();
+    let origins = sites.iter().map(|site| site.origin().to_owned()).collect();
+    let sites: HashMap<String, Site> = sites.into_iter().map(|site| (site.name().to_owned(), site)).collect();
+    let atlas = Arc::new(Atlas::new(plan.seed, plan.shape.clone(), ground.ports));
+    World { pages: Pages::new(atlas, origins), sites: Arc::new(sites), addresses }
 }
 
-fn port(listeners: &[TcpListener]) -> io::Result<u16> {
-    listeners.first().map_or(Ok(0), |listener| Ok(listener.local_addr()?.port()))
-}
-
-async fn accept(listener: TcpListener, server: Arc<Server>, tasks: TaskTracker, stop: CancellationToken) {
-    loop {
-        match listener.accept().await {
-            Ok((socket, client)) => {
-                let serve = serve(server.clone(), socket, client);
-                tasks.spawn(stop.clone().run_until_cancelled_owned(serve));
-            }
-            Err(error) => {
-                tracing::debug!(%error, "a connection was not accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
+fn describe(
+    atlas: &Atlas,
+    truth: &Truth,
+    names: &NameServer,
+    addresses: &[IpAddr],
+    ca_pem: String,
+) -> Description {
+    let Ports { http, https } = atlas.ports;
+    Description {
+        dns_address: names.address,
+        http_port: http,
+        https_port: https,
+        control_address: None,
+        addresses: addresses.to_vec(),
+        seeds: (0..SEEDS.min(atlas.hosts())).map(|host| atlas.url(host, 0)).collect(),
+        expected_total: truth.expected_total(),
+        ca_pem,
     }
-}
-
-async fn serve(server: Arc<Server>, socket: TcpStream, client: SocketAddr) {
-    let Ok(local) = socket.local_addr() else { return };
-    let _ = socket.set_nodelay(true);
-    let connection = server.log.connected(local, client);
-    if let Err(error) = server.serve(socket, connection).await {
-        tracing::debug!(%error, %client, "a connection ended early");
-    }
-    server.log.disconnected(connection);
 }
