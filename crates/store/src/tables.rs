@@ -28,7 +28,7 @@ const CACHED_FILES: usize = 96;
 const BLOCK_BYTES: u32 = 8 * 1024;
 /// Commits wait for the disk when this many full write buffers of a table are not yet flushed. Below the 4 at which
 /// the database itself would wait, without noticing that its workers have died of a full disk.
-const WAITING_BUFFERS: usize = 2;
+const WAITING_BUFFERS: usize = 1;
 /// How often a waiting commit looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// A flush of a few MiB takes milliseconds; a disk that needs longer than this is not working.
@@ -86,11 +86,11 @@ impl Table {
         }
     }
 
+    /// Entries are small, so a buffer takes three times its nominal size in memory; there may be two of each.
     fn write_buffer_bytes(self) -> u64 {
         match self {
-            Table::Queue => 4 * MIB,
-            Table::Domains | Table::Seen | Table::Outbox => 2 * MIB,
-            Table::Parked | Table::Wakes | Table::Facts | Table::Values => MIB,
+            Table::Queue => 2 * MIB,
+            _ => MIB,
         }
     }
 
