@@ -14,7 +14,12 @@ fn main() {
     let pages = arguments.next().unwrap_or(1_000_000);
     let before = resident_bytes();
     let mut driver = Driver::new(hosts);
+    let begin = Instant::now();
     let (cost, count) = driver.run(pages);
+    println!(
+        "the frontier took {:.0} % of the time",
+        100.0 * cost.as_secs_f64() / begin.elapsed().as_secs_f64()
+    );
     println!(
         "{hosts} hosts, {count} pages: {:.2} µs a page in the frontier",
         cost.as_secs_f64() * 1e6 / count as f64

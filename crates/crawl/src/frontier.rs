@@ -301,7 +301,8 @@ impl Frontier {
         match host.choose(now) {
             Choice::Ask(origin) => {
                 host.activity = Activity::Robots(origin);
-                self.begin(&domain, address, now);
+                let gap = host.pace().per_address();
+                self.begin(address, gap, now);
                 let url = origin.robots_url(&domain);
                 Some(Action::FetchRobots { domain, origin, url, address })
             }
@@ -332,14 +333,14 @@ impl Frontier {
         if let Some((after, limit)) = host.window.ask(self.config.window) {
             self.actions.push_back(Action::Refill { domain: domain.clone(), after, limit });
         }
-        self.begin(&domain, address, now);
+        let gap = host.pace().per_address();
+        self.begin(address, gap, now);
         Some(Action::Fetch { domain, pending, address, connection })
     }
 
-    fn begin(&mut self, domain: &Domain, address: IpAddr, now: Time) {
-        let pace = self.hosts.get(domain).map_or(Pace::GLOBAL, Host::pace);
+    fn begin(&mut self, address: IpAddr, gap: Duration, now: Time) {
         self.fetching += 1;
-        self.addresses.start(address, now, pace.per_address());
+        self.addresses.start(address, now, gap);
     }
 
     fn wake(&mut self, now: Time) -> Option<Action> {

@@ -1,5 +1,6 @@
 //! The frontier against the whole good-citizen contract, in virtual time.
 
+mod scenes;
 mod world;
 
 use apoidea_crawl::FrontierConfig;
@@ -14,7 +15,7 @@ fn config(fetches: usize, resident: usize) -> FrontierConfig {
 }
 
 fn address(number: usize) -> IpAddr {
-    let [_, b, c, d] = u32::try_from(number).unwrap().to_be_bytes();
+    let [_, b, c, d] = u32::try_from(number).expect("a small number").to_be_bytes();
     [93, b, c, d].into()
 }
 
@@ -52,9 +53,7 @@ fn a_hundred_thousand_parked_hosts_fit_into_a_small_memory() {
     world.run_until(START + 2 * DAY);
     assert_eq!(world.disk.waiting(), 0);
     assert_eq!(world.judge.settled.len(), 100_000);
-    let hours = world.now.since(START).as_secs_f64() / 3600.0;
-    println!("{} actions", world.actions);
-    assert!(hours < 48.1);
+    assert!(world.actions < 800_000, "{} actions: hosts come and go without need", world.actions);
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl World {
 
     /// A host with URLs waiting on disk.
     pub fn host(&mut self, name: &str, address: IpAddr, urls: usize) -> Domain {
-        let domain: Domain = name.parse().unwrap();
+        let domain: Domain = name.parse().expect("a host name");
         self.addresses.insert(domain.clone(), address);
         let pending: Vec<_> = (0..urls).map(|_| self.pending(&domain)).collect();
         let state = self.disk.states.entry(domain.clone()).or_default();
@@ -110,7 +110,7 @@ impl World {
         let rank = self.rng.random_range(0..4);
         Pending {
             slot: Slot { rank, sequence: self.sequence },
-            url: PageUrl::parse(&url).unwrap(),
+            url: PageUrl::parse(&url).expect("a URL"),
             depth: rank,
             target: Target::Page,
             attempts: 0,
