@@ -189,11 +189,12 @@ mod tests {
                 let told: Vec<_> = changes.iter().filter(|change| match change {
                     ArcChange::Gained { arc, .. } | ArcChange::Lost { arc, .. } => arc.contains(key),
                 }).collect();
-                match (old == Some(me), new == Some(me)) {
-                    (false, true) => prop_assert!(matches!(told[..], [ArcChange::Gained { from, .. }] if *from == old)),
-                    (true, false) => prop_assert!(matches!(told[..], [ArcChange::Lost { to, .. }] if *to == new)),
-                    _ => prop_assert!(told.is_empty()),
-                }
+                let is_told = match (old == Some(me), new == Some(me)) {
+                    (false, true) => matches!(told[..], [ArcChange::Gained { from, .. }] if *from == old),
+                    (true, false) => matches!(told[..], [ArcChange::Lost { to, .. }] if *to == new),
+                    _ => told.is_empty(),
+                };
+                prop_assert!(is_told, "{key:?} moved from {old:?} to {new:?}, told was {told:?}");
             }
         }
 
