@@ -4,8 +4,9 @@
 //! WHATWG tokenizer ([`scanner`]), and only the values that are wanted are decoded and resolved. [`reference`] gives
 //! the same answer by way of a tree; the two are compared on real and on broken pages.
 //!
-//! A tree builder moves or drops a few elements that were never where they belong: content directly inside a table
-//! is moved before it, and `<frameset>` pages lose everything else. The scanner reports them where they stand.
+//! A tree builder moves or drops a few elements that are not where they belong; the scanner reports them where they
+//! stand: content directly inside a table (moved before it), all but the frames of a `<frameset>` page, and what does
+//! not fit a `<template>` that begins with a part of a table (both dropped).
 
 mod attributes;
 mod charset;
@@ -80,4 +81,85 @@ pub fn extract(page: &PageUrl, content_type: Option<&str>, body: &[u8]) -> Extra
 pub fn is_html(content_type: Option<&str>) -> bool {
     let essence = content_type.and_then(|text| text.split(';').next()).map_or("", str::trim);
     ["", "text/html", "application/xhtml+xml"].iter().any(|html| essence.eq_ignore_ascii_case(html))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Permission;
+
+    fn read(content_type: Option<&str>, body: &[u8]) -> Extracted {
+        extract(&PageUrl::parse("https://example.com/a/b").unwrap(), content_type, body)
+    }
+
+    fn links(body: &str) -> Vec<String> {
+        read(None, body.as_bytes()).links.iter().map(PageUrl::to_string).collect()
+    }
+
+    #[test]
+    fn everything_a_page_says_is_found() {
+        let page = read(
+            None,
+            b"<!doctype html><html lang=en><title> A\n page </title><link rel=canonical href=/c>
+              <meta name=robots content=noindex><meta name=apoidea content=noarchive>
+              <a href=d>d</a><area href=/e><iframe src=f></iframe><meta http-equiv=refresh content='1;url=g'>",
+        );
+        let urls: Vec<_> = page.links.iter().map(PageUrl::as_str).collect();
+        let expected = ["c", "a/d", "e", "a/f", "a/g"].map(|path| format!("https://example.com/{path}"));
+        assert_eq!(urls, expected);
+        assert_eq!((page.title.as_deref(), page.language.as_deref()), (Some("A page"), Some("en")));
+        assert_eq!(page.canonical.unwrap().as_str(), expected[0]);
+        assert_eq!(page.directives.index, Permission::Forbidden);
+        assert_eq!(page.directives.archive, Permission::Forbidden);
+        assert_eq!(page.directives.follow, Permission::Allowed);
+    }
+
+    #[test]
+    fn links_come_once_in_order_and_without_nofollow() {
+        let page = "<a href=z><a href=y rel=nofollow><a href=x#1><a href=x#2><a href=./z><a href='&#120;'>";
+        assert_eq!(links(page), ["https://example.com/a/z", "https://example.com/a/x"]);
+    }
+
+    #[test]
+    fn the_first_base_counts_for_all_links() {
+        let page = "<a href=x><base target=_top><base href=//other.example/c/><base href=/d/><a href=y>";
+        assert_eq!(links(page), ["https://other.example/c/x", "https://other.example/c/y"]);
+    }
+
+    #[test]
+    fn no_page_contributes_more_than_its_share() {
+        let page: String = (0..3 * MAX_LINKS).map(|i| format!("<a href={i}>")).collect();
+        let links = links(&page);
+        assert_eq!(links.len(), MAX_LINKS);
+        assert_eq!(links[MAX_LINKS - 1], format!("https://example.com/a/{}", MAX_LINKS - 1));
+        let title = read(None, format!("<title>{}", "é".repeat(10_000)).as_bytes()).title.unwrap();
+        assert_eq!(title.chars().count(), MAX_TITLE_CHARS);
+    }
+
+    #[test]
+    fn links_are_read_in_the_encoding_of_the_page() {
+        let e_acute = ["https://example.com/a/%C3%A9"];
+        let urls = |content_type: &str, body: &[u8]| -> Vec<String> {
+            read(Some(content_type), body).links.iter().map(PageUrl::to_string).collect()
+        };
+        let utf_16: Vec<u8> = "<a href=é>".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert_eq!(urls("text/html", "<a href=é>".as_bytes()), e_acute);
+        assert_eq!(urls("text/html", b"<a href=\xe9>"), e_acute);
+        assert_eq!(urls("text/html; charset=utf-16be", &utf_16), e_acute);
+        assert_eq!(
+            urls("text/html", b"<meta charset=koi8-r><a href=\xc1>"),
+            ["https://example.com/a/%D0%B0"]
+        );
+    }
+
+    #[test]
+    fn only_html_is_read() {
+        let page = b"<a href=x>";
+        for html in [None, Some(""), Some("TEXT/HTML;charset=utf-8"), Some("application/xhtml+xml")] {
+            assert_eq!(read(html, page).links.len(), 1, "{html:?}");
+        }
+        for other in ["text/plain", "application/pdf", "text/htmlx", "image/svg+xml"] {
+            assert_eq!(read(Some(other), page), Extracted::default(), "{other}");
+        }
+    }
 }

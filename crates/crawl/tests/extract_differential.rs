@@ -107,7 +107,7 @@ fn compare_documentation(every: usize) {
     let pages = documentation(every);
     let mut links = 0;
     for (url, file) in &pages {
-        let body = fs::read(file).unwrap();
+        let body = fs::read(file).expect("a file that was just listed can be read");
         compare(url, &body).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
         links += extract(url, None, &body).links.len();
     }
@@ -116,7 +116,7 @@ fn compare_documentation(every: usize) {
 
 #[test]
 fn sample_of_the_documentation_gives_the_same() {
-    compare_documentation(200);
+    compare_documentation(40);
 }
 
 #[test]

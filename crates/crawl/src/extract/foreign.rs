@@ -10,8 +10,9 @@ use super::{
     name::Name,
 };
 
-/// Deepest nesting that is followed; deeper elements are taken for text.
-const MAX_DEPTH: usize = 512;
+/// Deepest nesting that is followed; a deeper element is not remembered. An end tag may cost a look at each, so the
+/// limit also bounds what a hostile page can cost.
+const MAX_DEPTH: usize = 128;
 
 /// Whose rules an element follows.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! The same answers by way of a tree, and what only a tree can answer: CSS selectors.
 //!
 //! Ten times slower than [`super::extract`] and using memory in proportion to the page, but built on a complete HTML
-//! parser: the yardstick that the scanner is compared with.
+//! parser: the yardstick that the scanner is compared with. A hostile page can make a tree builder take time in
+//! proportion to the square of its size, so neither belongs on the hot path.
 
 use super::{
     Extracted,

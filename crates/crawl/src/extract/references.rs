@@ -75,3 +75,43 @@ impl Base {
         PageUrl::from_url(url).ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaving_the_fragment_out_never_changes_the_page() {
+        let page = PageUrl::parse("https://example.com/a/b?c").unwrap();
+        let pieces = [
+            "",
+            " ",
+            "#",
+            "a",
+            "/",
+            "?",
+            "\t",
+            "//h.example",
+            "http:",
+            "\\",
+            "é",
+            "%2e",
+            "..",
+            ":",
+            "mailto:",
+        ];
+        for (a, b, c, d) in sequences(&pieces) {
+            let reference = [a, b, c, d].concat();
+            let base = Base::new(&page, None);
+            let stripped = base.resolve(&without_fragment(Cow::Borrowed(&reference)));
+            assert_eq!(stripped, base.resolve(&reference), "{reference:?}");
+        }
+    }
+
+    /// All sequences of four pieces.
+    fn sequences<'p>(pieces: &'p [&'p str]) -> impl Iterator<Item = (&'p str, &'p str, &'p str, &'p str)> {
+        let count = pieces.len();
+        let piece = move |number: usize, place: u32| pieces[number / count.pow(place) % count];
+        (0..count.pow(4)).map(move |n| (piece(n, 3), piece(n, 2), piece(n, 1), piece(n, 0)))
+    }
+}
