@@ -47,30 +47,48 @@ fn chunks(bytes: &[u8]) -> Vec<Step> {
     bytes.chunks(37).map(|chunk| Step::Send(Bytes::copy_from_slice(chunk))).collect()
 }
 
+/// A way to pack a body.
+struct Packing {
+    path: &'static str,
+    name: &'static str,
+    pack: fn(&[u8]) -> Vec<u8>,
+    /// Deflate and x-gzip are legal, but a client need not have asked for them.
+    fate: Fate,
+}
+
+const PACKINGS: [Packing; 4] = [
+    Packing { path: "/gzip", name: "gzip", pack: gzip, fate: Fate::Keep },
+    Packing { path: "/brotli", name: "br", pack: brotli, fate: Fate::Keep },
+    Packing { path: "/x-gzip", name: "x-gzip", pack: gzip, fate: Fate::Visit },
+    Packing { path: "/deflate", name: "deflate", pack: deflate, fate: Fate::Visit },
+];
+
 pub(super) fn honest(ground: &Ground) -> Vec<Site> {
-    let packers: [(&str, &'static str, fn(&[u8]) -> Vec<u8>); 4] = [
-        ("/gzip", "gzip", gzip),
-        ("/x-gzip", "x-gzip", gzip),
-        ("/brotli", "br", brotli),
-        ("/deflate", "deflate", deflate),
-    ];
-    let mut site = ground.site("encodings");
-    let mut links = Vec::new();
-    for (path, name, pack) in packers {
-        // Deflate and x-gzip are legal, but a client need not have asked for them.
-        let fate = if matches!(name, "gzip" | "br") { Fate::Keep } else { Fate::Visit };
-        let after = format!("/after{path}");
-        let whole = Reply::html(pack(site.text(path, &[&after]).as_bytes())).header("Content-Encoding", name);
-        let path_chunked = format!("{path}-chunked");
-        let packed = pack(site.text(&path_chunked, &[&after]).as_bytes());
-        let chunked =
-            Reply::html("").header("Content-Encoding", name).body(Framing::Chunked, chunks(&packed));
-        site = site.page(path, fate, whole).page(&path_chunked, fate, chunked);
-        let after_fate = if fate == Fate::Keep { fate } else { Fate::Either };
-        site = site.html(&after, after_fate, &["/"]);
-        links.extend([path.to_owned(), path_chunked]);
+    let links: Vec<String> =
+        PACKINGS.iter().flat_map(|packing| [packing.path.to_owned(), packing.chunked()]).collect();
+    let site = ground.site("encodings").home(&links.iter().map(String::as_str).collect::<Vec<_>>());
+    vec![PACKINGS.iter().fold(site, |site, packing| packing.add(site))]
+}
+
+impl Packing {
+    fn chunked(&self) -> String {
+        format!("{}-chunked", self.path)
     }
-    vec![site.home(&links.iter().map(String::as_str).collect::<Vec<_>>())]
+
+    /// Adds a page that is packed, the same in chunks, and the page that both link to.
+    fn add(&self, site: Site) -> Site {
+        let (chunked, after) = (self.chunked(), format!("/after{}", self.path));
+        let packed = |path: &str| (self.pack)(site.text(path, &[&after]).as_bytes());
+        let reply = |body| Reply::html(body).header("Content-Encoding", self.name);
+        let whole = reply(packed(self.path));
+        let pieces = reply(Vec::new()).body(Framing::Chunked, chunks(&packed(&chunked)));
+        let after_fate = if self.fate == Fate::Keep { Fate::Keep } else { Fate::Either };
+        site.page(self.path, self.fate, whole).page(&chunked, self.fate, pieces).html(
+            &after,
+            after_fate,
+            &["/"],
+        )
+    }
 }
 
 pub(super) fn lies(ground: &Ground) -> Vec<Site> {

@@ -3,8 +3,18 @@
 use crate::client::client;
 use apoidea_model::PageUrl;
 use apoidea_toyweb::{Fate, ToyWeb};
+use reqwest::Response;
 use scraper::{Html, Selector};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    io::Read,
+    time::Duration,
+};
+
+/// How much of a body is unpacked, in bytes: one of them is a bomb.
+const LIMIT: u64 = 1_000_000;
+/// How long an answer is waited for; slow hosts are not what this is about, except one robots.txt of three seconds.
+const HASTE: Duration = Duration::from_secs(4);
 
 /// The links a polite crawler may follow.
 fn links(page: &PageUrl, html: &str) -> Vec<PageUrl> {
@@ -76,6 +86,59 @@ async fn a_naive_crawl_finds_exactly_what_the_truth_says() {
     assert!(web.addresses().iter().all(|address| log.gaps_per_address().contains_key(address)));
     assert!(web.honeypot().intruders().is_empty());
     web.stop().await.unwrap();
+}
+
+/// What a client makes of a response: its text, however packed and encoded.
+async fn text(response: Response) -> String {
+    let encoding = response.headers().get("content-encoding").map(|value| value.as_bytes().to_vec());
+    let kind = response.headers().get("content-type").map_or("", |value| value.to_str().unwrap()).to_owned();
+    let is_packed_file = kind == "application/gzip";
+    let bytes = response.bytes().await.unwrap_or_default();
+    let mut plain = Vec::new();
+    let unpacked = match encoding.as_deref() {
+        Some(b"gzip" | b"x-gzip") => {
+            flate2::read::GzDecoder::new(&bytes[..]).take(LIMIT).read_to_end(&mut plain)
+        }
+        Some(b"br") => brotli::Decompressor::new(&bytes[..], 4096).read_to_end(&mut plain),
+        None if is_packed_file => flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut plain),
+        _ => std::io::copy(&mut &bytes[..], &mut plain).map(|_| 0),
+    };
+    if unpacked.is_err() {
+        return String::new();
+    }
+    let fallback = if kind.contains("utf-16") { encoding_rs::UTF_16LE } else { encoding_rs::UTF_8 };
+    fallback.decode(&plain).0.into_owned()
+}
+
+/// Everything that a text or its headers might lead to: links, sitemap entries, the lines of a list.
+fn leads(page: &PageUrl, text: &str) -> Vec<PageUrl> {
+    let locations = text.split("<loc>").skip(1).filter_map(|rest| rest.split("</loc>").next());
+    let lines = text.lines().map(|line| line.split_once("itemap: ").map_or(line, |(_, url)| url));
+    let listed =
+        locations.chain(lines.filter(|line| line.starts_with("http"))).map(|url| url.replace("&amp;", "&"));
+    listed.filter_map(|url| PageUrl::parse(&url).ok()).chain(links(page, text)).collect()
+}
+
+#[tokio::test]
+async fn every_url_that_must_be_fetched_can_be_found() {
+    let web = ToyWeb::builder(3).everything().start().await.unwrap();
+    let client = client(&web);
+    let (mut seen, mut queue) = (BTreeSet::new(), VecDeque::from(web.seeds()));
+    while let Some(url) = queue.pop_front() {
+        let is_due = web.truth().must_fetch_contains(&url) && seen.insert(url.clone());
+        if !is_due {
+            continue;
+        }
+        let Ok(response) = client.get(url.as_str()).timeout(HASTE).send().await else { continue };
+        let location =
+            response.headers().get("location").and_then(|value| url.join(value.to_str().ok()?).ok());
+        let is_slow = url.host().starts_with("slow-") || url.host().starts_with("body-");
+        let text = if is_slow && url.path() != "/" { String::new() } else { text(response).await };
+        queue.extend(leads(&url, &text).into_iter().chain(location).chain(url.join("/robots.txt").ok()));
+    }
+    let missed: Vec<PageUrl> = web.truth().must_fetch().filter(|url| !seen.contains(url)).collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+    assert!(web.honeypot().intruders().is_empty());
 }
 
 #[tokio::test]
