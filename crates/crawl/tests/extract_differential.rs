@@ -205,6 +205,9 @@ const NASTY: &[&str] = &[
     "<svg><script/><a href=x></svg><script><a href=n></script>",
     "<svg><iframe src=n></iframe><link rel=next href=n><base href=/n/><area href=n><a href=x></svg>",
     "<svg><a href=x></a><a xlink:href=n></a></svg><svg><style>a{}</style></svg><style><a href=n></style><a href=y>",
+    "<script></script><math></script><title><a href=x></title><a href=y>",
+    "<head><math></head><title><a href=x></title></body></html><title><a href=y></title>",
+    "<br><img><svg></img><title><a href=x></title>",
     "<svg><g></G></SVG><title><a href=n></title><a href=x>",
     "<svg><meta name=robots content=noindex><title>t</title>",
     // Base.

@@ -130,8 +130,7 @@ impl Foreign {
             // The rules of HTML apply from the enclosing HTML element on.
             let found = self.open[..first].iter().rposition(|open| open.name == name);
             self.open.truncate(found.unwrap_or(self.open.len()));
-        } else if is_foreign && self.outside[name.slot()] > 0 && !matches!(name, Name::BODY | Name::HTML) {
-            // The end of the body closes nothing: what follows it is still part of it.
+        } else if is_foreign && self.outside[name.slot()] > 0 && closes_content(name) {
             self.open.clear();
             self.end(name);
         }
@@ -191,6 +190,12 @@ fn has_content(name: Name) -> bool {
             | Name::IFRAME | Name::NOEMBED | Name::NOFRAMES | Name::NOSCRIPT | Name::PLAINTEXT | Name::SCRIPT
             | Name::STYLE | Name::TEXTAREA | Name::TITLE | Name::XMP
     )
+}
+
+/// Does an end tag close what is open inside of its element? Those of the page's own parts close nothing: the body
+/// has begun, and what follows its end is still part of it.
+fn closes_content(name: Name) -> bool {
+    has_content(name) && !matches!(name, Name::HEAD | Name::BODY | Name::HTML)
 }
 
 fn is_formatting(name: Name) -> bool {
