@@ -153,6 +153,15 @@ impl AccessLog {
         spans.into_iter().map(|(host, spans)| (host, most_at_a_time(spans))).collect()
     }
 
+    /// Per server address, the most connections that were open at a time.
+    pub fn most_connections_per_address(&self) -> BTreeMap<IpAddr, usize> {
+        let mut spans = BTreeMap::<IpAddr, Vec<(Duration, Duration)>>::new();
+        for Connection { server, opened, closed, .. } in &self.connections {
+            spans.entry(server.ip()).or_default().push((*opened, closed.unwrap_or(Duration::MAX)));
+        }
+        spans.into_iter().map(|(address, spans)| (address, most_at_a_time(spans))).collect()
+    }
+
     /// Per host, the most requests that were being answered at a time.
     pub fn most_requests_at_a_time_per_host(&self) -> BTreeMap<Arc<str>, usize> {
         let mut spans = BTreeMap::<Arc<str>, Vec<(Duration, Duration)>>::new();
@@ -245,6 +254,7 @@ mod tests {
         let log = AccessLog { visits, connections, ..AccessLog::default() };
         assert_eq!(log.most_connections_per_host()["a"], 2);
         assert_eq!(log.most_connections_per_host()["b"], 1);
+        assert_eq!(log.most_connections_per_address().into_values().collect::<Vec<_>>(), [2]);
         assert_eq!(log.most_requests_at_a_time_per_host()["a"], 1);
     }
 }

@@ -58,9 +58,10 @@ impl Server {
         while let Some(visit) = self.read(&mut socket, &mut buffer, server, connection).await? {
             let ticket = self.log.arrived(visit.clone());
             let reply = self.answer.answer(&visit);
-            let written = reply.write(&mut socket, &*visit.method == "HEAD").await;
-            self.log.answered(ticket, reply.status, *written.as_ref().unwrap_or(&0));
-            written?;
+            let mut written = 0;
+            let result = reply.write(&mut socket, &*visit.method == "HEAD", &mut written).await;
+            self.log.answered(ticket, reply.status, written);
+            result?;
             let asked_to_close =
                 visit.connection_header.is_some_and(|value| value.eq_ignore_ascii_case("close"));
             match reply.ending {

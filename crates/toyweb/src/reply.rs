@@ -118,76 +118,52 @@ impl Reply {
         self
     }
 
-    /// Writes the answer; of a `HEAD` request only its head. Returns the bytes written.
-    pub(crate) async fn write(&self, to: &mut (impl AsyncWrite + Unpin), is_head: bool) -> io::Result<u64> {
+    /// Writes the answer; of a `HEAD` request only its head. Counts the bytes in `written` as it goes, so that they are
+    /// known even if the other side goes away.
+    pub(crate) async fn write(&self, to: &mut impl Sink, is_head: bool, written: &mut u64) -> io::Result<()> {
         let mut head = self.head().into_bytes();
         if let ([Step::Send(body)], Framing::Length, false) = (&self.body[..], self.framing, is_head) {
             head.extend_from_slice(body);
-            to.write_all(&head).await?;
-            to.flush().await?;
-            return Ok(head.len() as u64);
+            send(to, &head, written).await?;
+            return to.flush().await;
         }
-        to.write_all(&head).await?;
-        let mut written = head.len() as u64;
+        send(to, &head, written).await?;
         if !is_head {
-            written += self.write_body(to).await?;
+            self.write_body(to, written).await?;
         }
-        to.flush().await?;
-        Ok(written)
+        to.flush().await
     }
 
-    async fn write_body(&self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<u64> {
-        let mut written = 0;
+    async fn write_body(&self, to: &mut impl Sink, written: &mut u64) -> io::Result<()> {
         for step in &self.body {
-            written += match step {
-                Step::Send(bytes) => self.write_piece(to, bytes).await?,
+            match step {
+                Step::Send(bytes) => self.write_piece(to, bytes, written).await?,
                 Step::Wait(time) => wait(to, *time).await?,
-                Step::Trickle(bytes, pause) => self.trickle(to, bytes, *pause).await?,
-                Step::Repeat(bytes, times) => self.repeat(to, bytes, *times).await?,
-            };
+                Step::Trickle(bytes, pause) => {
+                    for byte in bytes.chunks(1) {
+                        self.write_piece(to, byte, written).await?;
+                        wait(to, *pause).await?;
+                    }
+                }
+                Step::Repeat(bytes, times) => {
+                    for _ in 0..times.unwrap_or(u64::MAX) {
+                        self.write_piece(to, bytes, written).await?;
+                    }
+                }
+            }
         }
-        if self.framing == Framing::Chunked {
-            to.write_all(b"0\r\n\r\n").await?;
-            written += 5;
+        match self.framing {
+            Framing::Chunked => send(to, b"0\r\n\r\n", written).await,
+            _ => Ok(()),
         }
-        Ok(written)
     }
 
-    async fn write_piece(&self, to: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<u64> {
+    async fn write_piece(&self, to: &mut impl Sink, bytes: &[u8], written: &mut u64) -> io::Result<()> {
         if self.framing != Framing::Chunked {
-            to.write_all(bytes).await?;
-            return Ok(bytes.len() as u64);
+            return send(to, bytes, written).await;
         }
         let size = format!("{:x}\r\n", bytes.len());
-        to.write_all(&[size.as_bytes(), bytes, b"\r\n"].concat()).await?;
-        Ok((size.len() + bytes.len() + 2) as u64)
-    }
-
-    async fn trickle(
-        &self,
-        to: &mut (impl AsyncWrite + Unpin),
-        bytes: &[u8],
-        pause: Duration,
-    ) -> io::Result<u64> {
-        let mut written = 0;
-        for byte in bytes.chunks(1) {
-            written += self.write_piece(to, byte).await?;
-            wait(to, pause).await?;
-        }
-        Ok(written)
-    }
-
-    async fn repeat(
-        &self,
-        to: &mut (impl AsyncWrite + Unpin),
-        bytes: &[u8],
-        times: Option<u64>,
-    ) -> io::Result<u64> {
-        let mut written = 0;
-        for _ in 0..times.unwrap_or(u64::MAX) {
-            written += self.write_piece(to, bytes).await?;
-        }
-        Ok(written)
+        send(to, &[size.as_bytes(), bytes, b"\r\n"].concat(), written).await
     }
 
     fn head(&self) -> String {
@@ -224,10 +200,28 @@ impl Reply {
     }
 }
 
-async fn wait(to: &mut (impl AsyncWrite + Unpin), time: Duration) -> io::Result<u64> {
+/// Where answers are written to.
+pub(crate) trait Sink: AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncWrite + Unpin + Send> Sink for T {}
+
+async fn send(to: &mut impl Sink, bytes: &[u8], written: &mut u64) -> io::Result<()> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let sent = to.write(rest).await?;
+        if sent == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        *written += sent as u64;
+        rest = &rest[sent..];
+    }
+    Ok(())
+}
+
+async fn wait(to: &mut impl Sink, time: Duration) -> io::Result<()> {
     to.flush().await?;
     sleep(time).await;
-    Ok(0)
+    Ok(())
 }
 
 fn reason(status: u16) -> &'static str {

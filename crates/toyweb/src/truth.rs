@@ -38,14 +38,10 @@ impl Truth {
     /// What must become of a URL. A URL of no host of this web must never be requested.
     pub fn fate(&self, url: &PageUrl) -> Fate {
         if let Some(site) = self.sites.get(url.host()) {
-            return if self.is_served(url, site.origin()) {
-                site.fate(url.path_and_query())
-            } else {
-                Fate::Never
-            };
+            return if url.origin() == site.origin() { site.fate(url.path_and_query()) } else { Fate::Never };
         }
         let Some(host) = self.atlas.host(url.host()) else { return Fate::Never };
-        if !self.is_served(url, &self.atlas.origin(host)) {
+        if url.origin() != self.atlas.origin(host) {
             return Fate::Never;
         }
         match url.path_and_query() {
@@ -54,10 +50,6 @@ impl Truth {
             path if path.starts_with("/img/") || path == "/sitemap.xml" => Fate::Either,
             _ => Fate::Never,
         }
-    }
-
-    fn is_served(&self, url: &PageUrl, origin: &str) -> bool {
-        url.origin() == origin
     }
 
     /// Every URL that must be requested, robots.txt excepted, each once.
@@ -96,7 +88,7 @@ impl Truth {
         u64::from(self.atlas.shape.pages) + special as u64
     }
 
-    /// Groups of URLs that show the same bytes, each group two or more. Walks over all pages.
+    /// Groups of URLs that show the same content, each group two or more. Walks over all pages.
     pub fn copies(&self) -> Vec<Vec<PageUrl>> {
         let mut groups = BTreeMap::<u32, Vec<PageUrl>>::new();
         for (host, page) in self.ordinary_pages() {

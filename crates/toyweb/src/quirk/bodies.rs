@@ -72,3 +72,8 @@ pub(super) fn short(ground: &Ground) -> Vec<Site> {
     let page = Reply::html("").body(Framing::Claimed(10_000), vec![Step::Send("<title>too short".into())]);
     site(ground, "body-short", page)
 }
+
+pub(super) fn long(ground: &Ground) -> Vec<Site> {
+    let body = "<title>longer than it says</title><p>and on";
+    site(ground, "body-long", Reply::html("").body(Framing::Claimed(34), vec![Step::Send(body.into())]))
+}

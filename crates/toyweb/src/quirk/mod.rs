@@ -150,6 +150,8 @@ catalogue! {
     BodyReset => bodies::reset,
     /// `body-short`: the body ends before its declared length.
     BodyShort => bodies::short,
+    /// `body-long`: more bytes follow than were declared.
+    BodyLong => bodies::long,
     /// `slow-head`: the response's head arrives byte by byte.
     SlowHead => connections::slow_head,
     /// `slow-body`: the body arrives byte by byte.

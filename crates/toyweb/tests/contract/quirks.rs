@@ -51,6 +51,15 @@ fn header<'a>(response: &'a Response, name: &str) -> &'a str {
     response.headers()[name].to_str().unwrap()
 }
 
+/// Waits for something that is about to happen.
+async fn until(happened: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !happened() {
+        assert!(Instant::now() < deadline, "it did not happen");
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn every_quirky_host_is_linked_and_its_urls_are_known() {
     let web = ToyWeb::builder(1).everything().start().await.unwrap();
@@ -182,11 +191,7 @@ async fn honeypots_notice_whoever_connects() {
     for address in addresses {
         drop(tokio::net::TcpStream::connect(address).await.unwrap());
     }
-    let deadline = Instant::now() + Duration::from_secs(5);
-    while visitor.web.honeypot().intruders().len() < addresses.len() {
-        assert!(Instant::now() < deadline, "an intruder went unnoticed");
-        tokio::task::yield_now().await;
-    }
+    until(|| visitor.web.honeypot().intruders().len() == addresses.len()).await;
 }
 
 #[tokio::test]
@@ -295,7 +300,8 @@ async fn pages_come_in_many_character_sets() {
 #[tokio::test]
 async fn bodies_are_broken_or_boundless() {
     use Quirk::*;
-    let visitor = Visitor::of(&[BrokenHtml, NotHtml, BodyEndless, BodyLarge, BodyReset, BodyShort]).await;
+    let visitor =
+        Visitor::of(&[BrokenHtml, NotHtml, BodyEndless, BodyLarge, BodyReset, BodyShort, BodyLong]).await;
     assert!(visitor.text("broken-html", "/").await.contains("/not-eleven"));
     assert_eq!(header(&visitor.get("not-html", "/paper.pdf").await, "content-type"), "application/pdf");
     let mut endless = visitor.get("body-endless", "/page").await;
@@ -304,6 +310,11 @@ async fn bodies_are_broken_or_boundless() {
         read += endless.chunk().await.unwrap().unwrap().len();
     }
     drop(endless);
+    let is_noted = || {
+        visitor.web.log().visits.iter().any(|visit| visit.answered.is_some() && visit.bytes >= read as u64)
+    };
+    until(is_noted).await;
+    assert_eq!(visitor.text("body-long", "/page").await, "<title>longer than it says</title>");
     assert!(visitor.get("body-large", "/page").await.content_length().unwrap() > 3 * 1024 * 1024);
     for host in ["body-reset", "body-short"] {
         assert!(visitor.get(host, "/page").await.bytes().await.is_err(), "{host}");
