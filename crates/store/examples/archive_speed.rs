@@ -9,7 +9,7 @@ use std::{env, error::Error, fs, path::Path, time::Instant};
 
 const PAGES: usize = 400;
 const PAGE_BYTES: usize = 35_000;
-/// The fastest of several runs is the one that others disturbed least.
+/// The fastest of several runs is the one with the warmest caches.
 const RUNS: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -22,10 +22,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut encoder = Encoder::new([1; 32]);
     let mut fastest = f64::MAX;
     let mut packed = 0;
+    let begun = Instant::now();
     for _ in 0..RUNS {
-        let start = Instant::now();
+        let start = processor_seconds(begun);
         packed = captures.iter().map(|capture| capture.encode(&mut encoder).len()).sum();
-        fastest = fastest.min(start.elapsed().as_secs_f64());
+        fastest = fastest.min(processor_seconds(begun) - start);
     }
     println!(
         "{} pages of {} bytes: {:.1} µs each, {:.0} MB/s, {:.1} % of the size",
@@ -36,6 +37,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         packed as f64 * 100.0 / plain as f64
     );
     Ok(())
+}
+
+/// Time that this thread ran, which others cannot disturb; where the system does not tell, time that passed.
+fn processor_seconds(begun: Instant) -> f64 {
+    let nanoseconds = fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = nanoseconds.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    nanoseconds.map_or_else(|| begun.elapsed().as_secs_f64(), |nanoseconds| nanoseconds / 1e9)
 }
 
 fn html_files(folder: &Path) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {

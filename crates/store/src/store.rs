@@ -12,7 +12,7 @@ use crate::{
     values,
 };
 use std::{
-    fs, io,
+    fs, io, panic,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
 };
@@ -33,7 +33,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        // Enough for the index blocks of 5 million URLs; larger caches did not make the load example faster.
+        // A small part of the 96 MiB that the smallest peer has; the system's own cache holds the files as well.
         Options { cache_bytes: 8 * 1024 * 1024 }
     }
 }
@@ -226,7 +226,12 @@ impl Store {
 
 fn open_tables(folder: &Path, options: &Options) -> Result<Tables, OpenError> {
     let database = folder.join(DATABASE_FOLDER);
-    Tables::open(&database, options.cache_bytes).map_err(|error| match io_error(error) {
+    // The database takes some damage for impossible and panics; nothing of it is left then.
+    let opened = panic::catch_unwind(|| Tables::open(&database, options.cache_bytes));
+    let Ok(opened) = opened else {
+        return Err(damaged(&database, "its files contradict each other".to_owned()));
+    };
+    opened.map_err(|error| match io_error(error) {
         Ok(error) if is_trouble_of_the_system(&error) => refuse(folder, error),
         Ok(error) => damaged(&database, error.to_string()),
         Err(error) => damaged(&database, error.to_string()),
@@ -335,6 +340,40 @@ pub(crate) mod tests {
         drop(store);
         fs::write(folder.path().join(FORMAT_FILE), "apoidea store 99\n").unwrap();
         assert!(matches!(refused(folder.path()), OpenError::Format { found, .. } if found.contains("99")));
+    }
+
+    fn files_in(folder: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries.flat_map(|path| if path.is_dir() { files_in(&path) } else { vec![path] }).collect()
+    }
+
+    #[test]
+    fn damage_to_any_file_of_the_database_is_an_error_or_harmless() {
+        let (folder, store) = open();
+        let mut commit = Commit::new();
+        commit.put_domain(&domain("a.example"), vec![7; 100]);
+        store.commit(&commit).unwrap();
+        drop(store);
+        let database = folder.path().join(DATABASE_FOLDER);
+        let whole: Vec<_> =
+            files_in(&database).into_iter().map(|file| (fs::read(&file).unwrap(), file)).collect();
+        let mut refusals = 0;
+        for (bytes, damaged) in whole.iter().filter(|(bytes, _)| !bytes.is_empty()) {
+            fs::remove_dir_all(&database).unwrap();
+            for (bytes, file) in &whole {
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(file, bytes).unwrap();
+            }
+            let mut wrong = bytes.clone();
+            wrong[bytes.len().min(100) / 2] ^= 0xff;
+            fs::write(damaged, wrong).unwrap();
+            if let Err(error) = Store::open(folder.path(), Options::default()) {
+                assert!(matches!(error, OpenError::Damaged { .. }), "{}: {error:?}", damaged.display());
+                assert!(damaged.exists(), "nothing is deleted");
+                refusals += 1;
+            }
+        }
+        assert!(refusals > 0);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::{
 const MIB: u64 = 1024 * 1024;
 /// Least that the database accepts; it also bounds what is replayed after a crash.
 const JOURNAL_BYTES: u64 = 64 * MIB;
-/// With two, one of them spins while the other compacts (a sixth of the processor time of a load).
+/// With two, one of them spins while the other compacts: about a tenth of the samples in a profile of a load.
 const WORKER_THREADS: usize = 1;
 /// Small, so that the only worker is soon back to flush what is committed meanwhile.
 const TABLE_FILE_BYTES: u64 = 16 * MIB;
@@ -31,7 +31,7 @@ const BLOCK_BYTES: u32 = 8 * 1024;
 const WAITING_BUFFERS: usize = 1;
 /// How often a waiting commit looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// A flush of a few MiB takes milliseconds; a disk that needs longer than this is not working.
+/// A disk that needs longer for a few MiB is not working; 6 s was the slowest commit measured on a busy machine.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(120);
 
 /// The open database.
@@ -86,7 +86,8 @@ impl Table {
         }
     }
 
-    /// Entries are small, so a buffer takes three times its nominal size in memory; there may be two of each.
+    /// Only keys and values count towards it, not the list node and allocations of each entry, so that buffers of
+    /// small entries take more memory than this; there may be three of each table.
     fn write_buffer_bytes(self) -> u64 {
         match self {
             Table::Queue => 2 * MIB,

@@ -1,6 +1,8 @@
 //! A process that appends and commits is killed at arbitrary moments; whatever it said was committed must be there, and
 //! nothing half written.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use apoidea_model::{Domain, Link, PageUrl, Pending, Slot, Target, Time, UrlHash};
 use apoidea_store::{
     Commit, Options, Store,

@@ -14,12 +14,12 @@ use super::{
 };
 use apoidea_model::Time;
 use sha2::{Digest, Sha256};
+use std::fmt;
 
 const REVISIT_PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 const FORMAT_URL: &str = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
 
 /// Makes records; one per thread.
-#[derive(Debug)]
 pub struct Encoder {
     ids: RecordIds,
     gzip: Gzip,
@@ -46,6 +46,12 @@ impl EncodedRecords {
     /// Never: a capture has at least a request and a response.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
+    }
+}
+
+impl fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoder").field("ids", &self.ids).finish_non_exhaustive()
     }
 }
 

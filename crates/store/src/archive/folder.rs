@@ -37,7 +37,7 @@ impl Default for Options {
             // Archives use 1 GB; a volunteer's quota is two of those, and whole files are what is given up.
             file_bytes: 64 * MIB,
             quota_bytes: 2048 * MIB,
-            // As much as systems keep back for themselves on a small disk.
+            // Half the quota: the volunteer's own files come first.
             min_free_bytes: 1024 * MIB,
         }
     }

@@ -1,45 +1,35 @@
-//! Gzip members, one after the other, with one deflate state for all of them.
+//! Gzip members, one after the other, with one compressor for all of them.
+//!
+//! libdeflate at its fastest level takes 80 µs of processor time for a page of 29.5 KB of real HTML and leaves 26 % of
+//! it; zlib-rs at level 1 takes 91 µs and leaves 34 %, at level 2 153 µs and 27 %.
 
-use flate2::{Compress, Compression, FlushCompress, Status};
+use libdeflater::{CompressionLvl, Compressor};
 
-/// Fastest: at 35 KB a page, higher levels cost several times the processor for a tenth of the space.
-const LEVEL: u32 = 1;
-const WINDOW_BITS: u8 = 15;
-/// Room that is added to the output when it is full.
-const STEP_BYTES: usize = 16 * 1024;
+const LEVEL: i32 = 1;
 
 /// A reusable compressor.
-#[derive(Debug)]
-pub(super) struct Gzip(Compress);
+pub(super) struct Gzip {
+    compressor: Compressor,
+    input: Vec<u8>,
+    output: Vec<u8>,
+}
 
 impl Gzip {
     pub(super) fn new() -> Self {
-        Gzip(Compress::new_gzip(Compression::new(LEVEL), WINDOW_BITS))
+        let level = CompressionLvl::new(LEVEL).expect("level 1 exists");
+        Gzip { compressor: Compressor::new(level), input: Vec::new(), output: Vec::new() }
     }
 
     /// Appends one member that holds all the parts.
     pub(super) fn member(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) {
-        self.0.reset();
-        let Some((last, first)) = parts.split_last() else { return };
-        for part in first {
-            self.push(part, FlushCompress::None, out);
+        self.input.clear();
+        parts.iter().for_each(|part| self.input.extend_from_slice(part));
+        let bound = self.compressor.gzip_compress_bound(self.input.len());
+        if self.output.len() < bound {
+            self.output.resize(bound, 0);
         }
-        self.push(last, FlushCompress::Finish, out);
-    }
-
-    fn push(&mut self, mut input: &[u8], flush: FlushCompress, out: &mut Vec<u8>) {
-        loop {
-            out.reserve(STEP_BYTES);
-            let before = self.0.total_in();
-            let status = self.0.compress_vec(input, out, flush).expect("compressing has no invalid input");
-            input = &input[(self.0.total_in() - before) as usize..];
-            let is_done = match flush {
-                FlushCompress::Finish => status == Status::StreamEnd,
-                _ => input.is_empty(),
-            };
-            if is_done {
-                return;
-            }
-        }
+        let size = self.compressor.gzip_compress(&self.input, &mut self.output);
+        let size = size.expect("the output has room for the worst case");
+        out.extend_from_slice(&self.output[..size]);
     }
 }
