@@ -21,7 +21,7 @@ impl Names {
         let server = NameServerConfig::new(address.ip(), true, vec![udp, tcp]);
         let config = ResolverConfig::from_parts(None, vec![], vec![server]);
         let mut options = ResolverOpts::default();
-        (options.timeout, options.attempts) = (Duration::from_millis(500), 1);
+        (options.timeout, options.attempts) = (Duration::from_millis(1500), 1);
         let resolver = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
             .with_options(options)
             .build()
@@ -57,7 +57,7 @@ pub fn client(web: &ToyWeb) -> reqwest::Client {
         .user_agent("naive/1.0")
         .dns_resolver(Arc::new(Names::of(web)))
         .redirect(reqwest::redirect::Policy::none())
-        .timeout(Duration::from_secs(5))
+        .timeout(Duration::from_secs(20))
         .no_proxy()
         .build()
         .expect("the settings are valid")
