@@ -51,6 +51,14 @@ impl Fingers {
         is_new
     }
 
+    /// Refreshes the finger to this peer next: it was silent once.
+    pub fn doubt(&mut self, peer: PeerId) {
+        let is_it = |finger: &Option<Contact>| finger.as_ref().is_some_and(|contact| contact.id == peer);
+        if let Some(index) = self.farthest_first.iter().position(is_it) {
+            self.next = index;
+        }
+    }
+
     /// Forgets a peer that did not answer.
     pub fn remove(&mut self, gone: PeerId) {
         for finger in &mut self.farthest_first {

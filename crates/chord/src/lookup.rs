@@ -7,10 +7,12 @@
 use crate::{Contact, message::Request};
 use apoidea_model::{Key, PeerId, Time};
 
-/// Candidates kept on either side of the key: several answers' worth.
-const MAX_CANDIDATES: usize = 24;
+/// Candidates kept on either side of the key: the dead of a half-dead ring, and those who are left.
+const MAX_CANDIDATES: usize = 64;
 /// Peers asked before a lookup gives up: ten times what half a dead ring needs.
 const MAX_ASKED: usize = 96;
+/// Requests in flight when many peers were found silent.
+const MAX_PARALLEL: usize = 8;
 /// Nearest predecessors asked again after everyone they named was dead.
 const ASKED_AGAIN: usize = 3;
 
@@ -57,6 +59,8 @@ struct Candidate {
 enum State {
     New,
     Asked,
+    /// Asked more than once; others may be asked meanwhile.
+    Slow,
     Answered,
     Dead,
 }
@@ -122,7 +126,12 @@ impl Lookup {
     pub fn begin(&mut self, before: &[Contact], after: &[Contact]) {
         before.iter().for_each(|contact| self.insert(contact, Side::Before, 1));
         after.iter().for_each(|contact| self.insert(contact, Side::After, 1));
-        self.covered = !after.is_empty();
+        self.covered |= !after.is_empty();
+    }
+
+    /// Is there anyone left to ask?
+    pub fn has_new(&self) -> bool {
+        self.before.iter().chain(&self.after).any(|c| c.state == State::New)
     }
 
     /// A peer to ask first, because it was the owner before.
@@ -157,6 +166,11 @@ impl Lookup {
         }
     }
 
+    /// A peer has not answered yet and is asked again.
+    pub fn is_slow(&mut self, peer: PeerId) {
+        self.mark(peer, State::Slow);
+    }
+
     /// A peer did not answer, or is no member.
     pub fn died(&mut self, peer: PeerId) {
         self.mark(peer, State::Dead);
@@ -173,7 +187,7 @@ impl Lookup {
             return Step::TooLong;
         }
         let in_flight = self.before.iter().chain(&self.after).filter(|c| c.state == State::Asked).count();
-        if in_flight >= self.parallel {
+        if in_flight >= self.allowed_in_flight() {
             return Step::Wait;
         }
         if let Some(hint) = self.hint.take() {
@@ -184,18 +198,24 @@ impl Lookup {
         if let Some(at) = nearer.iter().position(|c| c.state == State::New) {
             return self.ask(Side::Before, at);
         }
-        if self.covered
-            && let Some(at) = self.after.iter().position(|c| c.state != State::Dead)
-        {
-            return self.settle(at);
+        if self.covered && !self.after.is_empty() {
+            return match self.after.iter().position(|c| c.state != State::Dead) {
+                Some(at) => self.settle(at),
+                None => self.move_on(),
+            };
         }
         if let Some(at) = self.before.iter().position(|c| c.state == State::New) {
             return self.ask(Side::Before, at);
         }
-        if in_flight > 0 {
-            return Step::Wait;
-        }
-        if self.covered && !self.after.is_empty() { self.move_on() } else { Step::DeadEnd }
+        let is_waiting = |c: &Candidate| matches!(c.state, State::Asked | State::Slow);
+        if self.before.iter().chain(&self.after).any(is_waiting) { Step::Wait } else { Step::DeadEnd }
+    }
+
+    /// The more are silent, the more are asked at a time.
+    fn allowed_in_flight(&self) -> usize {
+        let is_silent = |c: &&Candidate| matches!(c.state, State::Dead | State::Slow);
+        let silent = self.before.iter().chain(&self.after).filter(is_silent).count();
+        (self.parallel + silent / 2).min(self.parallel.max(MAX_PARALLEL))
     }
 
     /// The peers before the key have said their word; `at` is the first one after it that is not dead.
@@ -207,6 +227,10 @@ impl Lookup {
                 let owners = alive.map(|c| c.contact.clone()).collect();
                 Step::Presume { owners, hops: self.after[at].depth }
             }
+            State::Slow => match self.after.iter().position(|c| c.state == State::New) {
+                Some(next) => self.ask(Side::After, next),
+                None => Step::Wait,
+            },
             State::Asked | State::Dead => Step::Wait,
         }
     }
@@ -259,7 +283,10 @@ impl Lookup {
             Side::After => c.contact.key() == target || c.contact.key().between(target, key),
         });
         if list.len() >= MAX_CANDIDATES {
-            let Some(farthest) = list.iter().rposition(|c| c.state != State::Asked) else { return };
+            let Some(farthest) = list.iter().rposition(|c| !matches!(c.state, State::Asked | State::Slow))
+            else {
+                return;
+            };
             if farthest < at {
                 return;
             }
@@ -349,6 +376,21 @@ mod tests {
         lookup.closer(peer(120).id, &[], &peers([110]));
         let presumed = Step::Presume { owners: peers([120, 130]).to_vec(), hops: 2 };
         assert_eq!(lookup.step(), presumed);
+    }
+
+    #[test]
+    fn a_slow_owner_is_not_waited_for_alone_but_to_the_end() {
+        let mut lookup = lookup(1);
+        lookup.begin(&peers([50]), &peers([110, 120]));
+        asked(&mut lookup);
+        lookup.closer(peer(50).id, &[], &[]);
+        assert_eq!(asked(&mut lookup), [110]);
+        lookup.is_slow(peer(110).id);
+        assert_eq!(asked(&mut lookup), [120]);
+        lookup.closer(peer(120).id, &[], &peers([110]));
+        assert_eq!(lookup.step(), Step::Wait, "110 may still answer");
+        lookup.died(peer(110).id);
+        assert!(matches!(lookup.step(), Step::Presume { .. }));
     }
 
     #[test]

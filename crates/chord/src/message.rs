@@ -59,7 +59,7 @@ pub enum Request {
         /// Sum over the asker's roster; the same sum means the same members.
         digest: u64,
     },
-    /// We are few: I am a member, are you?
+    /// I am a member, and perhaps your neighbour; are you there?
     Hello {
         /// How to reach the asker.
         addresses: Addresses,

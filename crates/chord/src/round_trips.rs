@@ -39,6 +39,11 @@ impl RoundTrips {
         timeout.clamp(settings.least_timeout, settings.most_timeout)
     }
 
+    /// Is the timeout for this peer its own?
+    pub fn has_measured(&self, peer: PeerId) -> bool {
+        self.place(peer).is_ok()
+    }
+
     /// The smoothed round trips.
     pub fn all(&self) -> Vec<(PeerId, Duration)> {
         let millis = |estimate: &Estimate| Duration::from_secs_f32(estimate.smoothed_ms.max(0.0) / 1000.0);

@@ -9,19 +9,30 @@ use crate::{
 };
 use apoidea_model::{Key, PeerId, Time};
 
-/// Peers before the key that an answer names: with half of them dead, one in 32 answers names no living one.
-const ANSWER_BEFORE: usize = 5;
-/// Peers before the key that an answer names when it also names those after it.
-const ANSWER_AROUND: usize = 2;
-/// Peers after the key that an answer names: the owner and who follows, should it be dead.
-const ANSWER_AFTER: usize = 6;
+/// How many peers around a key are wanted at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reach {
+    /// Before the key, if nobody after it is known.
+    before: usize,
+    /// Before the key, next to those after it.
+    around: usize,
+    /// At and after the key.
+    after: usize,
+}
+
+/// What an answer names: with half of the ring dead, one answer in 256 names nobody who is alive.
+const ANSWER: Reach = Reach { before: 8, around: 3, after: 8 };
+/// What a redirect names.
+pub(super) const ONE: Reach = Reach { before: 1, around: 1, after: 1 };
+/// What an own lookup begins with: as much as it can hold.
+pub(super) const OWN: Reach = Reach { before: 24, around: 24, after: 24 };
 
 impl Ring {
     pub(super) fn answer(&mut self, turn: &mut Turn<'_>, from: PeerId, id: RequestId, request: Request) {
         let asker = Contact { id: from, addresses: self.asker_addresses(from, &request) };
         let response = match request {
             _ if !self.has_position() => Response::Absent,
-            Request::Ping => self.answer_ping(turn, from),
+            Request::Ping => Response::Alive,
             Request::Neighbours if self.is_busy() => Response::Busy,
             Request::Neighbours => self.neighbours_as_seen_by(from, None),
             Request::Stabilize { .. } if self.is_busy() => Response::Busy,
@@ -33,7 +44,7 @@ impl Ring {
             Request::Find { key, successors } => self.answer_find(turn, key, usize::from(successors)),
             Request::Roster { digest, .. } => self.answer_roster(turn, &asker, digest),
             Request::Hello { .. } => {
-                self.meet_member(turn, &asker);
+                self.take_greeting(turn, &asker);
                 Response::Alive
             }
         };
@@ -62,13 +73,15 @@ impl Ring {
         }
     }
 
-    /// A stranger between here and the first successor is about to join there.
-    fn answer_ping(&mut self, turn: &mut Turn<'_>, from: PeerId) -> Response {
-        let is_next = |head: &Contact| from.key().between(self.me.key(), head.key());
-        if self.scale == Scale::Large && self.neighbours.head().is_some_and(is_next) {
-            self.hurry(turn);
+    /// A member greets. Between here and the first successor, it is the new first successor once it has told its
+    /// neighbours: a newcomer greets whom it takes for its predecessor.
+    fn take_greeting(&mut self, turn: &mut Turn<'_>, asker: &Contact) {
+        let is_next = |head: &Contact| asker.key().between(self.me.key(), head.key());
+        if self.scale == Scale::Small {
+            self.meet_member(turn, asker);
+        } else if self.neighbours.head().is_some_and(is_next) {
+            self.try_successor(turn, asker);
         }
-        Response::Alive
     }
 
     fn neighbours_as_seen_by(&self, asker: PeerId, known: Option<Version>) -> Response {
@@ -101,7 +114,7 @@ impl Ring {
             let list = self.neighbours.successors().iter().take(successors.min(self.settings.successors));
             return Response::Owner { from: arc.from, successors: Contacts::new(list.cloned()) };
         }
-        let (before, after) = self.route(key, turn.now);
+        let (before, after) = self.route(key, ANSWER, turn.now);
         Response::Closer { before: Contacts::new(before), after: Contacts::new(after) }
     }
 
@@ -121,13 +134,13 @@ impl Ring {
 
     /// Whom this peer knows around a key: some before it and, if its neighbourhood reaches that far, some after it;
     /// nearest to the key first. Only peers that are nearer to it than this one.
-    pub(super) fn route(&self, key: Key, now: Time) -> (Vec<Contact>, Vec<Contact>) {
+    pub(super) fn route(&self, key: Key, reach: Reach, now: Time) -> (Vec<Contact>, Vec<Contact>) {
         let me = self.me.key();
         if self.scale == Scale::Small {
             let is_before = |c: &&Contact| c.key().between(me, key);
             let is_after = |c: &&Contact| c.key() == key || c.key().between(key, me);
-            let before = self.roster.anticlockwise(key).take_while(is_before).take(ANSWER_AROUND);
-            let after = self.roster.clockwise(key).take_while(is_after).take(ANSWER_AFTER);
+            let before = self.roster.anticlockwise(key).take_while(is_before).take(reach.around);
+            let after = self.roster.clockwise(key).take_while(is_after).take(reach.after);
             return (before.cloned().collect(), after.cloned().collect());
         }
         if self.neighbours.span(key) {
@@ -135,13 +148,13 @@ impl Ring {
             let run: Vec<&Contact> = self.neighbours.run(&self.me).collect();
             let first = run[0].key();
             let at = run.partition_point(|c| c.key() == first || c.key().between(first, key));
-            let before = run[..at].iter().rev().take_while(is_other).take(ANSWER_AROUND);
-            let after = run[at..].iter().take_while(is_other).take(ANSWER_AFTER);
+            let before = run[..at].iter().rev().take_while(is_other).take(reach.around);
+            let after = run[at..].iter().take_while(is_other).take(reach.after);
             return (before.copied().cloned().collect(), after.copied().cloned().collect());
         }
         let fingers = self.fingers.before(me, key);
         let living = fingers.chain(self.neighbours.successors().iter().rev());
         let living = living.filter(|contact| !self.suspects.contains(contact.id, now));
-        (living.take(ANSWER_BEFORE).cloned().collect(), Vec::new())
+        (living.take(reach.before).cloned().collect(), Vec::new())
     }
 }

@@ -51,11 +51,11 @@ impl Ring {
                 Request::Stabilize { addresses: addresses(), known, predecessors }
             }
             Purpose::Adopt | Purpose::Join | Purpose::Merge => Request::Neighbours,
-            Purpose::Rectify { .. } | Purpose::Precede => Request::Ping,
+            Purpose::Rectify { .. } => Request::Ping,
             Purpose::Roster => {
                 Request::Roster { addresses: addresses(), digest: self.roster.digest(self.me.id) }
             }
-            Purpose::Hello => Request::Hello { addresses: addresses() },
+            Purpose::Hello | Purpose::Precede => Request::Hello { addresses: addresses() },
             Purpose::Find { lookup, .. } => {
                 self.lookups.iter().find(|running| running.number == *lookup)?.request()
             }
@@ -68,13 +68,19 @@ impl Ring {
             return self.take_silence(turn, pending);
         }
         let Some(request) = self.request(pending.to.id, &pending.purpose) else { return };
-        let patience =
-            self.round_trips.timeout(pending.to.id, &self.settings) * (1 << pending.attempt.min(4));
-        pending.deadline = turn.now + patience.min(self.settings.most_timeout);
         pending.attempt += 1;
-        let (to, id) = (pending.to.clone(), pending.id);
+        let is_last = pending.attempt >= pending.purpose.attempts();
+        let patience = self.round_trips.timeout(pending.to.id, &self.settings) * pending.attempt;
+        let is_stranger = !self.round_trips.has_measured(pending.to.id);
+        let most = self.settings.most_timeout;
+        // A stranger may be farther away than anyone measured so far.
+        pending.deadline = turn.now + if is_last && is_stranger { most } else { patience.min(most) };
+        let (to, id, purpose) = (pending.to.clone(), pending.id, pending.purpose.clone());
         self.in_flight.again(pending);
         self.send(turn, &to, Message::Request(id, request));
+        if let Purpose::Find { lookup, .. } = purpose {
+            self.find_is_slow(turn, lookup, to.id);
+        }
     }
 
     /// The transport cannot reach this peer: no need to wait any longer.
@@ -117,7 +123,10 @@ impl Ring {
     fn take_silence(&mut self, turn: &mut Turn<'_>, pending: Pending) {
         let Pending { to, purpose, .. } = pending;
         self.suspects.add(to.id, turn.now);
-        self.fingers.remove(to.id);
+        match purpose {
+            Purpose::Find { attempts: 1, .. } => self.fingers.doubt(to.id),
+            _ => self.fingers.remove(to.id),
+        }
         self.cache.forget(to.id);
         match purpose {
             Purpose::Stabilize => self.drop_head(turn, to.id),

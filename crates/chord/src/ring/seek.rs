@@ -1,6 +1,6 @@
 //! Running lookups: for whoever asks, for fingers, for joining and for finding another ring.
 
-use super::{Ring, Turn};
+use super::{Ring, Turn, answer::OWN};
 use crate::{
     Contact,
     arc::Arc,
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Attempts at a peer before the key: there are others.
 const ATTEMPTS_BEFORE: u32 = 1;
 /// Attempts at a peer that may be the owner: only one is.
-const ATTEMPTS_AFTER: u32 = 2;
+const ATTEMPTS_AFTER: u32 = 3;
 /// Remembered peers asked when this peer has no position.
 const ENTRY_PEERS: usize = 4;
 
@@ -68,7 +68,7 @@ impl Ring {
 
     fn seed(&self, turn: &mut Turn<'_>, lookup: &mut Lookup, key: Key) {
         if self.has_position() {
-            let (before, after) = self.route(key, turn.now);
+            let (before, after) = self.route(key, OWN, turn.now);
             lookup.begin(&before, &after);
         } else {
             lookup.begin(&self.book.pick(ENTRY_PEERS, turn.rng), &[]);
@@ -113,10 +113,21 @@ impl Ring {
                 Step::Presume { owners, hops } => {
                     return self.finish_lookup(turn, &lookup, owners, Certainty::Presumed, hops);
                 }
+                Step::DeadEnd if self.has_more(turn, &mut lookup) => {}
                 Step::DeadEnd => return self.give_up(turn, lookup, NotFound::DeadEnd),
                 Step::TooLong => return self.give_up(turn, lookup, NotFound::GaveUp),
             }
         }
+    }
+
+    /// Everyone that others have named is dead: does this peer itself know more?
+    fn has_more(&self, turn: &mut Turn<'_>, lookup: &mut Lookup) -> bool {
+        let is_own_way = matches!(lookup.goal, Goal::User { .. } | Goal::Finger(_));
+        if is_own_way {
+            let target = lookup.target();
+            self.seed(turn, lookup, target);
+        }
+        is_own_way && lookup.has_new()
     }
 
     fn ask_find(&mut self, turn: &mut Turn<'_>, lookup: &Lookup, to: &Contact, side: Side) -> bool {
@@ -184,6 +195,14 @@ impl Ring {
     pub(super) fn find_failed(&mut self, turn: &mut Turn<'_>, number: u32, silent: PeerId) {
         if let Some(mut lookup) = self.take_lookup(number) {
             lookup.died(silent);
+            self.run_lookup(turn, lookup);
+        }
+    }
+
+    /// A peer that may be the owner has not answered at first: others are asked while it is asked again.
+    pub(super) fn find_is_slow(&mut self, turn: &mut Turn<'_>, number: u32, slow: PeerId) {
+        if let Some(mut lookup) = self.take_lookup(number) {
+            lookup.is_slow(slow);
             self.run_lookup(turn, lookup);
         }
     }

@@ -154,6 +154,17 @@ impl Ring {
         self.finish_operation(turn);
     }
 
+    /// Asks a peer before the first successor for its neighbours, to make it the first; later, if this is no time.
+    pub(super) fn try_successor(&mut self, turn: &mut Turn<'_>, candidate: &Contact) {
+        if self.operation != Operation::Idle {
+            return self.ask_again_soon(turn);
+        }
+        self.operation = Operation::Stabilizing(1);
+        if !self.ask(turn, candidate, Purpose::Adopt) {
+            self.finish_operation(turn);
+        }
+    }
+
     /// Asks a peer whether it lives, to make it the predecessor; at once or after the running operation.
     pub(super) fn try_predecessor(&mut self, turn: &mut Turn<'_>, candidate: Contact) {
         if self.operation != Operation::Idle {

@@ -1,6 +1,6 @@
 //! Looking at a ring from outside: whose is a key, who is around, how many are we.
 
-use super::Ring;
+use super::{Ring, answer::ONE};
 use crate::{Contact, arc::Arc, event::Phase, message::Scale, status::Status};
 use apoidea_model::{Key, Time};
 
@@ -45,7 +45,7 @@ impl Ring {
         if self.arc().is_some_and(|arc| arc.contains(key)) {
             return Ownership::Mine;
         }
-        let (before, after) = self.route(key, self.now);
+        let (before, after) = self.route(key, ONE, self.now);
         let nearest = after.into_iter().chain(before).next();
         nearest.map_or(Ownership::Unknown, Ownership::Elsewhere)
     }

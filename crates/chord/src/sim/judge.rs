@@ -110,7 +110,7 @@ fn wrong_fingers(world: &World, ring: &Ring) -> usize {
     ring.fingers_by_exponent().into_iter().filter(|finger| is_wrong(finger.clone())).count()
 }
 
-/// Living peers that are not members, or that nobody reaches who follows first successors from the first member.
+/// Living peers that are not members, or that nobody reaches who follows living successors from the first member.
 fn orphans(world: &World, order: &[u32]) -> usize {
     let mut on_ring = vec![false; order.len()];
     let place_of = |id| order.binary_search_by_key(&id, |&peer| world.contact(peer).id).ok();
@@ -120,8 +120,8 @@ fn orphans(world: &World, order: &[u32]) -> usize {
     let mut at = (0..order.len()).find(is_member);
     while let Some(place) = at.filter(|&place| !on_ring[place]) {
         on_ring[place] = true;
-        let head = world.ring(order[place]).and_then(|ring| ring.successors().first());
-        at = head.and_then(|head| place_of(head.id));
+        let successors = world.ring(order[place]).map_or(&[][..], Ring::successors);
+        at = successors.iter().find_map(|successor| place_of(successor.id));
     }
     on_ring.iter().filter(|is_on_ring| !**is_on_ring).count()
 }

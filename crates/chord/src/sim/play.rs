@@ -117,6 +117,7 @@ fn dead(options: &Options) -> (Vec<Figure>, Vec<String>) {
         let failed = world.tally.lookups_ended() - world.tally.lookups_right + world.lookups_open() as u64;
         figures.push(Figure::new(format!("{percent} % dead, hops"), world.tally.mean_hops()));
         figures.push(Figure::new(format!("{percent} % dead, failed lookups"), failed as f64).at_most(0.0));
+        figures.push(Figure::new(format!("{percent} % dead, lookup median ms"), world.tally.lookup_ms(0.5)));
         violations.append(&mut world.violations);
     }
     (figures, violations)

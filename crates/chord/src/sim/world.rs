@@ -8,7 +8,9 @@ use super::{
     queue::{Happening, Letter, Queue},
     tally::Tally,
 };
-use crate::{Action, Contact, Event, Freshness, LookupId, Message, Phase, Request, Ring, Settings};
+use crate::{
+    Action, ArcChange, Contact, Event, Freshness, LookupId, Message, Phase, Request, Ring, Settings,
+};
 use apoidea_model::{Key, PeerId, Time};
 use rand::{Rng, RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use std::{
@@ -37,6 +39,8 @@ pub struct World {
     numbers: HashMap<PeerId, u32>,
     /// Who has a position, and so who owns what.
     members: BTreeMap<Key, u32>,
+    /// Who also knows which keys it owns; a newcomer learns it a moment later.
+    owners: BTreeMap<Key, u32>,
     /// The living, in no order, to pick from.
     living: Vec<u32>,
     lookups: BTreeMap<u64, Sought>,
@@ -61,6 +65,7 @@ enum State {
 
 /// A lookup whose answer is awaited.
 struct Sought {
+    by: u32,
     key: Key,
     started: Time,
     owner_at_start: Option<u32>,
@@ -80,6 +85,7 @@ impl World {
             peers: Vec::new(),
             numbers: HashMap::new(),
             members: BTreeMap::new(),
+            owners: BTreeMap::new(),
             living: Vec::new(),
             lookups: BTreeMap::new(),
             next_lookup: 0,
@@ -119,7 +125,7 @@ impl World {
 
     /// Who owns a key, as an all-knowing observer sees it.
     pub fn owner(&self, key: Key) -> Option<u32> {
-        self.members.range(key..).next().or_else(|| self.members.first_key_value()).map(|(_, peer)| *peer)
+        first_from(&self.owners, key)
     }
 
     /// Makes a peer that has not joined.
@@ -152,6 +158,7 @@ impl World {
         let mut order: Vec<u32> = (first..first + count as u32).collect();
         order.sort_by_key(|&peer| self.contact(peer).id);
         self.members.extend(order.iter().map(|&peer| (self.peers[peer as usize].contact.key(), peer)));
+        self.owners.clone_from(&self.members);
         let sorted: Vec<Contact> = order.iter().map(|&peer| self.contact(peer).clone()).collect();
         for (place, &peer) in order.iter().enumerate() {
             let ring = self.peers[peer as usize].ring.as_mut();
@@ -187,7 +194,7 @@ impl World {
             }
             Action::NotFound(id, _) => self.settle(id, None, 0),
             Action::PhaseChanged(phase) => self.note_phase(peer, phase),
-            Action::ArcChanged(_) => {}
+            Action::ArcChanged(change) => self.note_arc(peer, change),
         }
     }
 
@@ -198,6 +205,15 @@ impl World {
         } else {
             self.members.remove(&key);
         }
+    }
+
+    fn note_arc(&mut self, peer: u32, change: ArcChange) {
+        let key = self.peers[peer as usize].contact.key();
+        match change {
+            ArcChange::Gained { .. } => self.owners.insert(key, peer),
+            ArcChange::Lost { to: None, .. } => self.owners.remove(&key),
+            ArcChange::Lost { .. } => None,
+        };
     }
 
     fn send(&mut self, from: u32, to: &Contact, message: Message) {
@@ -269,6 +285,7 @@ impl World {
         state.ring = None;
         let place = state.place_among_living;
         self.members.remove(&state.contact.key());
+        self.owners.remove(&state.contact.key());
         self.living.swap_remove(place);
         if let Some(&moved) = self.living.get(place) {
             self.peers[moved as usize].place_among_living = place;
@@ -277,6 +294,7 @@ impl World {
 
     /// A peer says goodbye and stops.
     pub fn leave(&mut self, peer: u32) {
+        self.lookups.retain(|_, sought| sought.by != peer);
         self.tell(peer, Event::Leave);
         self.kill(peer);
     }
@@ -286,6 +304,7 @@ impl World {
         let state = &mut self.peers[peer as usize];
         state.state = State::Asleep;
         self.members.remove(&state.contact.key());
+        self.owners.remove(&state.contact.key());
     }
 
     /// A machine wakes up.
@@ -296,6 +315,7 @@ impl World {
         self.tell(peer, Event::Timeout);
         if let Some(phase) = self.ring(peer).map(Ring::phase).filter(|now| Some(*now) == phase) {
             self.note_phase(peer, phase);
+            self.owners.insert(self.contact(peer).key(), peer);
         }
     }
 
@@ -304,7 +324,7 @@ impl World {
         let id = self.next_lookup;
         self.next_lookup += 1;
         let owner_at_start = self.owner(key);
-        self.lookups.insert(id, Sought { key, started: self.now, owner_at_start });
+        self.lookups.insert(id, Sought { by: peer, key, started: self.now, owner_at_start });
         self.tally.lookups_started += 1;
         self.tell(peer, Event::Lookup { id: LookupId(id), key, count: 1, freshness: Freshness::Fresh });
     }
@@ -327,7 +347,8 @@ impl World {
     fn settle(&mut self, id: LookupId, owner: Option<u32>, hops: u32) {
         let Some(sought) = self.lookups.remove(&id.0) else { return };
         let took = self.now.since(sought.started);
-        let is_right = owner.is_some() && (owner == sought.owner_at_start || owner == self.owner(sought.key));
+        let right = [sought.owner_at_start, self.owner(sought.key), first_from(&self.members, sought.key)];
+        let is_right = owner.is_some() && right.contains(&owner);
         self.tally.lookup_ended(owner.is_some(), is_right, hops, took);
     }
 
@@ -344,6 +365,11 @@ impl World {
     pub fn set_wall(&mut self, wall: Wall) {
         self.network.set_wall(wall);
     }
+}
+
+/// The first peer at or after a key.
+fn first_from(peers: &BTreeMap<Key, u32>, key: Key) -> Option<u32> {
+    peers.range(key..).next().or_else(|| peers.first_key_value()).map(|(_, peer)| *peer)
 }
 
 /// The key that this event asks for, whose answer must lead nearer to it.
