@@ -23,7 +23,7 @@ pub use kind::Kind;
 pub use overlay::{LookupError, Overlay, RequestError};
 pub use service::{Refusal, Request, Service, Silent};
 pub use transport::{
-    AddressBook, AddressPolicy, Capabilities, DialError, Dialler, Entry, InvalidNetworkId, KindTotals,
-    Limits, MAX_BODY_BYTES, NetworkId, PeerView, Rate, Settings, Sockets, Source, StartError, TlsError,
-    Traffic, Transport,
+    AddressBook, AddressPolicy, Bandwidth, Capabilities, DialError, Dialler, Entry, InvalidNetworkId,
+    KindTotals, Limits, MAX_BODY_BYTES, NetworkId, PeerView, Rate, Settings, Sockets, Source, StartError,
+    TlsError, Traffic, Transport,
 };

@@ -15,6 +15,7 @@ mod dial;
 mod frame;
 mod gate;
 mod greet;
+mod handshakes;
 mod hello;
 mod link;
 mod port;
@@ -23,6 +24,7 @@ mod settings;
 mod socket;
 mod sweep;
 mod table;
+mod throttle;
 mod tls;
 mod view;
 
@@ -34,6 +36,7 @@ pub use frame::MAX_BODY_BYTES;
 pub use hello::{Capabilities, InvalidNetworkId, NetworkId};
 pub use link::Dialler;
 pub use settings::{Limits, Rate, Settings, Sockets};
+pub use throttle::Bandwidth;
 pub use tls::TlsError;
 pub use view::PeerView;
 
@@ -44,6 +47,7 @@ use close::Close;
 use counters::{Counters, Event};
 use dial::Dial;
 use gate::Gate;
+use handshakes::Handshakes;
 use hello::Hello;
 use link::{AskError, Link, frame_bytes};
 use port::Port;
@@ -52,18 +56,23 @@ use std::{
     future::Future,
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use table::{Placed, Table};
+use throttle::{Throttle, Way};
 use tls::Expected;
 use tokio::{sync::Semaphore, time};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
 use view::Observed;
 
-/// A running transport; clones share it. It stops with [`Transport::shut_down`].
+/// A running transport; clones share it. It stops with [`Transport::shut_down`], or when the last clone is dropped.
 #[derive(Clone)]
 pub struct Transport {
     inner: Arc<Inner>,
+    _stop: Arc<DropGuard>,
 }
 
 /// Why a transport could not be started.
@@ -98,7 +107,8 @@ pub(crate) struct Inner {
     dials: Mutex<HashMap<PeerId, Dial>>,
     observed: Mutex<Observed>,
     counters: Counters,
-    handshakes: AtomicUsize,
+    handshakes: Handshakes,
+    throttle: Throttle,
     slots: Semaphore,
     bodies: Semaphore,
     tasks: TaskTracker,
@@ -134,7 +144,8 @@ impl Transport {
             dials: Mutex::default(),
             observed: Mutex::default(),
             counters: Counters::default(),
-            handshakes: AtomicUsize::new(0),
+            handshakes: Handshakes::default(),
+            throttle: Throttle::default(),
             slots: Semaphore::new(Limits::SERVING),
             bodies: Semaphore::new(Limits::BODIES_BYTES),
             tasks: TaskTracker::new(),
@@ -144,7 +155,9 @@ impl Transport {
             inner.spawn(inner.clone().greet(port.clone()));
         }
         inner.spawn(inner.clone().sweep());
-        Ok(Transport { inner })
+        inner.spawn(inner.clone().close_when_stopped());
+        let stop = Arc::new(inner.stop.clone().drop_guard());
+        Ok(Transport { inner, _stop: stop })
     }
 
     /// This peer.
@@ -213,6 +226,11 @@ impl Transport {
         self.inner.ports.iter().filter_map(|port| port.endpoint().local_addr().ok()).collect()
     }
 
+    /// Limits what the crawler's requests and answers may use from now on; the overlay's own messages are exempt.
+    pub fn limit_bandwidth(&self, bandwidth: Bandwidth) {
+        self.inner.throttle.set(bandwidth);
+    }
+
     /// Totals since the start.
     pub fn traffic(&self) -> Traffic {
         self.inner.counters.traffic()
@@ -262,12 +280,14 @@ impl Inner {
             return self.ask_myself(kind, body).await;
         }
         let sent = frame_bytes(&body);
+        self.spend(Way::Up, kind, sent).await;
         let answer = match self.ask_once(to, kind, body.clone()).await? {
             // The connection had ended without anyone noticing: nothing was sent, so a new one may carry it.
             Err(AskError::NotSent(_)) => self.ask_once(to, kind, body).await?,
             answer => answer,
         };
         let answer = answer.map_err(request_error)?;
+        self.spend(Way::Down, kind, frame_bytes(&answer)).await;
         self.counters.asked(kind, sent, frame_bytes(&answer));
         Ok(answer)
     }
@@ -290,6 +310,13 @@ impl Inner {
         match kind {
             Kind::PING => Ok(Bytes::new()),
             kind => Ok(self.service.answer(self.me(), Request { kind, body }).await?),
+        }
+    }
+
+    /// Waits for the volunteer's bandwidth, which does not hold for the overlay's own messages.
+    async fn spend(&self, way: Way, kind: Kind, bytes: usize) {
+        if !kind.is_reserved() {
+            self.throttle.spend(way, bytes).await;
         }
     }
 
@@ -336,16 +363,29 @@ impl Inner {
         });
     }
 
+    async fn close_when_stopped(self: Arc<Self>) {
+        self.stop.cancelled().await;
+        self.close_ports();
+    }
+
+    fn close_ports(&self) {
+        for port in &self.ports {
+            port.endpoint().close(quinn::VarInt::from_u32(Close::ShuttingDown as u32), b"shutting down");
+        }
+    }
+
     async fn shut_down(&self) {
         const FAREWELL: time::Duration = time::Duration::from_secs(1);
         self.stop.cancel();
-        for port in &self.ports {
-            let endpoint = port.endpoint();
-            endpoint.close(quinn::VarInt::from_u32(Close::ShuttingDown as u32), b"shutting down");
-            let _ = time::timeout(FAREWELL, endpoint.wait_idle()).await;
-        }
+        self.close_ports();
         self.tasks.close();
-        let _ = time::timeout(FAREWELL, self.tasks.wait()).await;
+        let _ = time::timeout(FAREWELL, async {
+            for port in &self.ports {
+                port.endpoint().wait_idle().await;
+            }
+            self.tasks.wait().await;
+        })
+        .await;
     }
 
     fn hello(&self, observed: SocketAddr) -> Hello {

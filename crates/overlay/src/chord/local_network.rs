@@ -20,9 +20,17 @@ pub(crate) struct LocalNetwork {
 }
 
 impl LocalNetwork {
-    /// Begins to announce and to listen.
+    /// Begins to announce and to listen on all interfaces.
     pub fn join(me: PeerId, network: NetworkId, port: u16) -> Result<Self, mdns_sd::Error> {
-        let daemon = ServiceDaemon::new()?;
+        Self::over(ServiceDaemon::new()?, me, network, port)
+    }
+
+    fn over(
+        daemon: ServiceDaemon,
+        me: PeerId,
+        network: NetworkId,
+        port: u16,
+    ) -> Result<Self, mdns_sd::Error> {
         let id = me.to_string();
         // A label has 63 characters at most; the whole id is in the properties.
         let name = &id[..32];
@@ -59,5 +67,39 @@ impl Drop for LocalNetwork {
     fn drop(&mut self) {
         // Says goodbye to the others; if the daemon has ended already there is nothing to say.
         let _ = self.daemon.shutdown();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apoidea_model::Key;
+    use mdns_sd::IfKind;
+    use std::time::Duration;
+    use tokio::time;
+
+    /// A daemon that multicasts on loopback only, on a port of the tests' own.
+    fn daemon() -> ServiceDaemon {
+        let daemon = ServiceDaemon::new_with_port(53_535).unwrap();
+        daemon.disable_interface(IfKind::All).unwrap();
+        daemon.enable_interface(IfKind::LoopbackV4).unwrap();
+        daemon
+    }
+
+    #[tokio::test]
+    async fn peers_of_one_network_find_each_other_and_no_others() {
+        let join = |name: &str, network: &str, port| {
+            let id = PeerId::at(Key::hash(name));
+            (id, LocalNetwork::over(daemon(), id, network.parse().unwrap(), port).unwrap())
+        };
+        let (_, a) = join("a", "here", 1001);
+        let (_stranger, _elsewhere) = join("b", "elsewhere", 1002);
+        let (c_id, _c) = join("c", "here", 1003);
+        let (found, addresses) = time::timeout(Duration::from_secs(20), a.next()).await.unwrap().unwrap();
+        assert_eq!(found, c_id);
+        assert!(
+            addresses.iter().all(|address| address.port() == 1003 && address.ip().is_loopback()),
+            "{addresses:?}"
+        );
     }
 }

@@ -36,10 +36,11 @@ pub(crate) enum Event {
     Slow,
     Evicted,
     TurnedAway,
+    Retried,
 }
 
 impl Event {
-    const COUNT: usize = Event::TurnedAway as usize + 1;
+    const COUNT: usize = Event::Retried as usize + 1;
 }
 
 impl Default for Counters {
@@ -88,6 +89,7 @@ impl Counters {
             slow: event(Event::Slow),
             evicted: event(Event::Evicted),
             turned_away: event(Event::TurnedAway),
+            retried: event(Event::Retried),
         }
     }
 }
@@ -148,4 +150,6 @@ pub struct Traffic {
     pub evicted: u64,
     /// Newcomers turned away at the door: too many at once, or banished.
     pub turned_away: u64,
+    /// Newcomers who had to prove their address first, because many came at once.
+    pub retried: u64,
 }

@@ -1,11 +1,12 @@
 //! Letting others in: rates first, then the handshake, then the hello.
 
 use super::{
-    Inner, Limits,
+    Inner,
     address_book::Source,
     close::Close,
     counters::Event,
     frame::{FrameError, Head, Writer},
+    handshakes::{Address, Door, Handshake},
     hello::{Hello, HelloError},
     link::{ANSWERED, Dialler, Link},
     port::Port,
@@ -14,7 +15,7 @@ use super::{
 use crate::Kind;
 use quinn::{Connection, ConnectionError, Incoming};
 use std::{
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::time;
@@ -62,31 +63,37 @@ impl Inner {
 
     /// Decides about a newcomer before any cryptography is spent on it.
     fn admit(self: &Arc<Self>, incoming: Incoming) {
-        let under_way = self.handshakes.load(Relaxed);
         let ip = incoming.remote_address().ip();
-        if under_way >= Limits::HANDSHAKES || !self.gate().admits_newcomer(ip, Instant::now()) {
-            self.counters.note(Event::TurnedAway);
-            return incoming.refuse();
+        if !self.gate().admits_newcomer(ip, Instant::now()) {
+            return self.turn_away(incoming);
         }
-        if under_way >= Limits::HANDSHAKES_UNDER_LOAD && !incoming.remote_address_validated() {
-            // Cannot fail: an address that is not validated may always be asked to be.
-            let _ = incoming.retry();
-            return;
-        }
-        self.handshakes.fetch_add(1, Relaxed);
-        let inner = self.clone();
-        self.spawn(async move {
-            let outcome =
-                time::timeout(inner.settings.limits.dial_deadline(), inner.shake_hands(incoming)).await;
-            inner.handshakes.fetch_sub(1, Relaxed);
-            match outcome.unwrap_or(Err(GreetError::TimedOut)) {
-                Ok(link) => {
-                    inner.counters.note(Event::Accepted);
-                    inner.place(link);
-                }
-                Err(error) => inner.note_failed_greeting(&error),
+        let address = if incoming.remote_address_validated() { Address::Proven } else { Address::Claimed };
+        match self.handshakes.begin(ip, address) {
+            Door::Open(handshake) => self.spawn(self.clone().welcome(incoming, handshake)),
+            Door::Ajar => {
+                self.counters.note(Event::Retried);
+                // Cannot fail: an address that is not proven may always be asked to be.
+                let _ = incoming.retry();
             }
-        });
+            Door::Shut => self.turn_away(incoming),
+        }
+    }
+
+    fn turn_away(&self, incoming: Incoming) {
+        self.counters.note(Event::TurnedAway);
+        incoming.refuse();
+    }
+
+    async fn welcome(self: Arc<Self>, incoming: Incoming, handshake: Handshake) {
+        let outcome = time::timeout(self.settings.limits.dial_deadline(), self.shake_hands(incoming)).await;
+        drop(handshake);
+        match outcome.unwrap_or(Err(GreetError::TimedOut)) {
+            Ok(link) => {
+                self.counters.note(Event::Accepted);
+                self.place(link);
+            }
+            Err(error) => self.note_failed_greeting(&error),
+        }
     }
 
     async fn shake_hands(&self, incoming: Incoming) -> Result<Link, GreetError> {

@@ -6,6 +6,7 @@ use super::{
     counters::Event,
     frame::{FrameError, Head, MAX_BODY_BYTES, Writer},
     link::{ANSWERED, Link, frame_bytes, refusal_tag},
+    throttle::Way,
 };
 use crate::{Kind, Refusal, Request};
 use bytes::Bytes;
@@ -67,12 +68,14 @@ impl Inner {
         let body = head.body(receive).await?;
         let received = frame_bytes(&body);
         self.gate().charge(link.peer, link.ip(), received, Instant::now());
+        self.spend(Way::Down, kind, received).await;
         let outcome = tokio::select! {
             outcome = self.dispatch(link, Request { kind, body }) => outcome,
             () = writer.unwanted() => return Err(FrameError::Cancelled),
         };
         let (tag, body) = self.judge(link, outcome);
         let sent = frame_bytes(&body);
+        self.spend(Way::Up, kind, sent).await;
         writer.write(tag, body).await.map_err(|_| FrameError::Cancelled)?;
         self.counters.answered(kind, received, sent);
         Ok(())

@@ -24,14 +24,14 @@ use tokio::io::ReadBuf;
 pub(crate) fn open(address: SocketAddr, sockets: Sockets) -> io::Result<Arc<dyn AsyncUdpSocket>> {
     let socket = bind(address)?;
     if sockets == Sockets::Plain {
-        return Plain::new(socket);
+        return Plain::over(socket);
     }
     let spare = socket.try_clone()?;
     match TokioRuntime.wrap_udp_socket(socket) {
         Ok(socket) => Ok(socket),
         Err(error) => {
             tracing::info!(%error, "the system lacks some socket options: falling back to plain UDP");
-            Plain::new(spare)
+            Plain::over(spare)
         }
     }
 }
@@ -53,7 +53,7 @@ struct Plain {
 }
 
 impl Plain {
-    fn new(socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
+    fn over(socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
         Ok(Arc::new(Plain { socket: tokio::net::UdpSocket::from_std(socket)? }))
     }
 }

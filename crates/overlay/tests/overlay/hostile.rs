@@ -137,14 +137,17 @@ async fn a_key_without_its_private_half_or_another_protocol_ends_the_handshake()
 
 #[tokio::test]
 async fn who_never_says_hello_is_shown_out() {
-    let limits = Limits { dial_deadline_ms: 300, ..Limits::default() };
+    let limits = Limits { dial_deadline_ms: 3000, ..Limits::default() };
     let (victim, _) = start(Settings { limits, ..settings() });
     let endpoint = stranger::endpoint();
     let mut silent = Vec::new();
-    for _ in 0..10 {
+    for _ in 0..Limits::HANDSHAKES_UNDER_LOAD + 4 {
         silent.push(connect(&endpoint, address(&victim)).await);
     }
-    until("all were shown out", || victim.traffic().handshakes_failed == 10).await;
+    let count = silent.len() as u64;
+    assert_well(&victim).await;
+    assert!(victim.traffic().retried > 0, "under load newcomers prove their addresses");
+    until("all were shown out", || victim.traffic().handshakes_failed == count).await;
     for connection in silent {
         time::timeout(PATIENCE, connection.closed()).await.unwrap();
     }

@@ -1,8 +1,11 @@
 //! Real peers over real QUIC on loopback, in one test binary.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
 mod conformance;
 mod hostile;
 mod networks;
 mod peers;
+mod ring;
 mod stranger;
 mod transport;

@@ -70,7 +70,7 @@ impl Network {
         let guard = runtime.enter();
         let identity = self.identities[n].clone();
         let desk = Arc::new(Desk::new(identity.id()));
-        let limits = Limits { request_deadline_ms: 4000, dial_deadline_ms: 1000, ..Limits::default() };
+        let limits = Limits { request_deadline_ms: 4000, dial_deadline_ms: 2500, ..Limits::default() };
         let transport = Settings { listen: vec![self.addresses[n]], limits, ..settings() };
         let overlay: Arc<dyn Overlay> = match self.kin {
             Kin::Fixed => Arc::new(Fixed::start(identity, transport, self.members(), desk).unwrap()),
@@ -102,7 +102,7 @@ impl Network {
     fn ring(&self, n: usize) -> ChordSettings {
         // The first has nobody to ask; of the others, half know whom they will find.
         let entry = EntryPoint {
-            id: (n % 2 == 0).then(|| self.identities[0].id()),
+            id: n.is_multiple_of(2).then(|| self.identities[0].id()),
             place: Place::Address(self.addresses[0]),
         };
         let ring = RingSettings {

@@ -3,10 +3,12 @@
 use crate::peers::*;
 use apoidea_model::{Key, PeerId};
 use apoidea_overlay::{
-    AddressPolicy, DialError, Identity, Kind, Limits, Refusal, RequestError, Settings, Sockets, Source,
+    AddressPolicy, Bandwidth, DialError, Identity, Kind, Limits, Refusal, RequestError, Settings, Sockets,
+    Source,
 };
 use bytes::Bytes;
 use std::{
+    num::NonZeroU64,
     sync::atomic::Ordering::SeqCst,
     time::{Duration, Instant},
 };
@@ -216,6 +218,21 @@ async fn a_peer_above_its_rate_waits_and_is_served_all_the_same() {
 }
 
 #[tokio::test]
+async fn the_volunteer_s_bandwidth_slows_the_crawler_and_not_the_overlay() {
+    let (a, b) = pair(settings());
+    a.ping(b.me()).await.unwrap();
+    a.limit_bandwidth(Bandwidth { up: NonZeroU64::new(100_000), down: None });
+    let start = Instant::now();
+    for _ in 0..4 {
+        a.request(b.me(), ECHO, Bytes::from(vec![0; 50_000])).await.unwrap();
+    }
+    assert!(start.elapsed() > Duration::from_millis(400), "{:?}", start.elapsed());
+    let start = Instant::now();
+    a.ping(b.me()).await.unwrap();
+    assert!(start.elapsed() < Duration::from_millis(400), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
 async fn the_least_useful_connection_makes_room() {
     let limits = Limits { max_connections: 3, ..Limits::default() };
     let (a, _) = start(Settings { limits, ..settings() });
@@ -321,6 +338,17 @@ async fn a_snapshot_of_the_address_book_leads_back_to_the_peers() {
         entry.addresses.iter().for_each(|(address, source)| c.learn(entry.id, [*address], *source));
     }
     assert!(c.ping(b.me()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_transport_that_is_dropped_stops() {
+    let (a, b) = pair(settings());
+    b.learn(a.me(), a.local_addresses(), Source::Told);
+    b.ping(a.me()).await.unwrap();
+    let freed = address(&a);
+    drop(a);
+    until("the other side has heard it", || b.peers().is_empty()).await;
+    until("the port is free again", || std::net::UdpSocket::bind(freed).is_ok()).await;
 }
 
 #[tokio::test]
