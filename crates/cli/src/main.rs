@@ -1,2 +1,48 @@
-//! `apoidea`.
-fn main() {}
+//! `apoidea`: the headless peer and its command line.
+//!
+//! Answers for people by default and JSON with `--json`; errors go to stderr and end the program with a code other
+//! than 0.
+
+mod arguments;
+mod client;
+mod control;
+mod demo;
+mod export;
+mod progress;
+mod run;
+mod tools;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match execute(arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("apoidea: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let Arguments { place, command } = arguments;
+    match command {
+        Command::Run(options) => run::run(&place, &options),
+        Command::Demo(options) => demo::demo(&options),
+        Command::Status(output) => control::status(&place, output),
+        Command::Seed { urls, output } => control::seed(&place, urls, output),
+        Command::Pause => control::pause(&place),
+        Command::Resume => control::resume(&place),
+        Command::Domains { prefix, limit, output } => control::domains(&place, &prefix, limit, output),
+        Command::Pages(output) => control::pages(&place, output),
+        Command::Dashboard => control::dashboard(&place),
+        Command::Config => control::config(&place),
+        Command::Export(options) => export::export(&place, &options),
+        Command::Canonical { url } => tools::canonical(&url),
+        Command::Links { base, file } => tools::links(&base, &file),
+        Command::Robots { file, agent, url } => tools::robots(&file, &agent, &url),
+    }
+}

@@ -1,1 +1,38 @@
-//! Placeholder.
+//! The running peer: the only place where the crawl's decisions, the store and the network meet.
+//!
+//! Follow a URL through it: [`crawler`] asks the frontier what may be fetched and starts the work; `page` fetches,
+//! judges and processes one page; `content` asks whether it is known; the crawler delivers its links to their
+//! domains' `admitter`, and the `writer` makes it all durable. The local API is in `api`.
+
+mod admitter;
+mod api;
+mod body;
+mod config;
+mod content;
+mod crawler;
+mod domains;
+mod fetch;
+mod gate;
+mod handle;
+mod judge;
+mod page;
+mod peer;
+mod process;
+mod processing;
+mod rate;
+mod reach;
+mod recent_links;
+mod reporter;
+mod resolver;
+mod robots_fetch;
+mod seen_cache;
+mod status;
+mod writer;
+
+pub use api::{DomainQuery, OpenLink, RefusedSeed, SeedAnswer, SeedRequest};
+pub use config::{ApiConfig, ArchiveConfig, Bounded, Config, ConfigError, CrawlConfig, OutOfRange};
+pub use content::{ContentIndex, LocalIndex, Sight, Verdict};
+pub use fetch::{MAX_BODY_BYTES, PRODUCT_TOKEN, USER_AGENT};
+pub use handle::{Handle, Stopped};
+pub use peer::{API_ADDRESS_FILE, API_TOKEN_FILE, ARCHIVE_FOLDER, Peer, StartError};
+pub use status::{DomainRow, PageEvent, State, Status, Totals};

@@ -34,3 +34,4 @@ pub use mark::Mark;
 pub use reader::{Page, Reader};
 pub use records::{MAX_RECORD_BYTES, Record, Records};
 pub use room::{RemovedFile, Room};
+pub use timestamp::parse_time;

@@ -16,6 +16,11 @@ pub(crate) struct Timestamp {
     second: u64,
 }
 
+/// Reads a moment such as `2026-01-31T23:59:59Z` or `20260131235959`.
+pub fn parse_time(text: &str) -> Option<Time> {
+    Timestamp::parse(text).map(Time::from)
+}
+
 impl Timestamp {
     /// Fourteen digits, as in CDX indexes and file names.
     pub(crate) fn digits(self) -> String {

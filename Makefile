@@ -1,0 +1,36 @@
+# Everything a newcomer needs: `make run`, `make demo`, `make test`, `make bench`.
+SHELL := bash
+CARGO ?= cargo
+
+.PHONY: run demo test bench setup setup-test setup-bench build lint help
+
+help: ## Show what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: build ## Start a peer with its embedded defaults
+	target/release/apoidea run
+
+demo: build ## Crawl a made-up web, offline
+	target/release/apoidea demo
+
+test: setup-test lint ## Pass all tests
+	$(CARGO) test --workspace --locked
+
+bench: setup-bench build ## Measure against other crawlers; writes docs/benchmarks.md
+	tests/bench/run
+
+build: setup
+	$(CARGO) build --release --locked -p apoidea
+
+lint: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+setup:
+	@installer/setup build
+
+setup-test:
+	@installer/setup build test
+
+setup-bench:
+	@installer/setup build test bench

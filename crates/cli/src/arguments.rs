@@ -1,0 +1,167 @@
+//! What can be typed after `apoidea`.
+
+use anyhow::Context;
+use apoidea_peer::Config;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// A volunteer web crawler: every copy is a peer of one decentralised crawl.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, max_term_width = 100)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub place: Place,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Where a peer's files are.
+#[derive(Debug, Args)]
+pub struct Place {
+    /// Folder for what the peer remembers [default: the platform's data folder]
+    #[arg(long, global = true, value_name = "FOLDER", env = "APOIDEA_DATA")]
+    data: Option<PathBuf>,
+    /// Settings file; it need not exist [default: apoidea.toml in the platform's config folder]
+    #[arg(long, global = true, value_name = "FILE", env = "APOIDEA_CONFIG")]
+    config: Option<PathBuf>,
+    /// Change one setting for this run, such as crawl.fetches=8; can be repeated
+    #[arg(long = "set", global = true, value_name = "SECTION.FIELD=VALUE", env = "APOIDEA_SET", value_delimiter = ';')]
+    settings: Vec<String>,
+}
+
+impl Place {
+    /// The data folder.
+    pub fn data(&self) -> anyhow::Result<PathBuf> {
+        let default = || Some(directories::ProjectDirs::from("", "", "apoidea")?.data_dir().to_owned());
+        let found = self.data.clone().or_else(default);
+        found.context("this system names no home folder: say where to keep data with --data FOLDER")
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> anyhow::Result<Config> {
+        Ok(Config::load(&self.config_file()?, &self.settings)?)
+    }
+
+    /// The settings file.
+    pub fn config_file(&self) -> anyhow::Result<PathBuf> {
+        let default =
+            || Some(directories::ProjectDirs::from("", "", "apoidea")?.config_dir().join("apoidea.toml"));
+        let found = self.config.clone().or_else(default);
+        found.context("this system names no home folder: name the settings file with --config FILE")
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a peer until it is told to stop
+    Run(RunOptions),
+    /// Crawl a small web made up on the spot, without any network
+    Demo(DemoOptions),
+    /// Show how the running peer is doing
+    Status(Output),
+    /// Give the running peer URLs to begin from
+    Seed {
+        /// http or https URLs; `-` reads them from standard input, one a line
+        #[arg(required = true, value_name = "URL")]
+        urls: Vec<String>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Let the running peer start no more fetches
+    Pause,
+    /// Let the running peer go on
+    Resume,
+    /// List the domains that the running peer knows
+    Domains {
+        /// Only names that begin so
+        #[arg(default_value = "")]
+        prefix: String,
+        /// At most so many
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// List the pages fetched last
+    Pages(Output),
+    /// Print a link that opens the running peer's dashboard once
+    Dashboard,
+    /// Print the settings in force, as a settings file
+    Config,
+    /// Write archived pages to a new WARC file
+    Export(ExportOptions),
+    /// Print the canonical form of a URL
+    Canonical {
+        /// An absolute URL
+        url: String,
+    },
+    /// Print the links of an HTML file, canonical and in order
+    Links {
+        /// The URL that the file would have
+        base: String,
+        /// The file; `-` is standard input
+        file: PathBuf,
+    },
+    /// Say whether a robots.txt lets an agent fetch a URL; exits with 0 if it does, with 1 if not
+    Robots {
+        /// The robots.txt; `-` is standard input
+        file: PathBuf,
+        /// The agent's product token, such as Apoidea
+        agent: String,
+        /// A URL or a path
+        url: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// Begin from this URL too; can be repeated
+    #[arg(long = "seed", value_name = "URL")]
+    pub seeds: Vec<String>,
+    /// End when nothing is left to crawl
+    #[arg(long)]
+    pub exit_when_done: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct DemoOptions {
+    /// Hosts of the made-up web
+    #[arg(long, default_value_t = 60)]
+    pub hosts: u32,
+    /// Pages of the made-up web
+    #[arg(long, default_value_t = 6000)]
+    pub pages: u32,
+    /// Another number gives another web
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Milliseconds between two requests to one host
+    #[arg(long, default_value_t = 200)]
+    pub delay: u64,
+    /// End when everything is crawled
+    #[arg(long)]
+    pub exit_when_done: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportOptions {
+    /// The file to write; must not exist yet
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Only pages of this domain
+    #[arg(long)]
+    pub domain: Option<String>,
+    /// Only pages fetched at or after this time, such as 2026-11-16 or 2026-11-16T08:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Only pages fetched before this time
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+}
+
+/// For whom an answer is written.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Output {
+    /// Answer in JSON, for scripts
+    #[arg(long)]
+    pub json: bool,
+}

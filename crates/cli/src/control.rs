@@ -1,0 +1,123 @@
+//! Commands for the running peer.
+
+use crate::{
+    arguments::{Output, Place},
+    client::Client,
+};
+use apoidea_peer::{DomainRow, OpenLink, PageEvent, SeedAnswer, SeedRequest, Status};
+use std::{
+    io::{self, BufRead},
+    process::ExitCode,
+};
+
+pub fn status(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
+    let client = Client::connect(place)?;
+    let status: Status = client.get("/api/status")?;
+    if output.json {
+        return print_json(&status);
+    }
+    let totals = &status.totals;
+    println!("{}", status.reason);
+    if let Some(attention) = &status.attention {
+        println!("Attention: {attention}");
+    }
+    let rows = [
+        ("pages", format!("{} ({:.1} a second)", totals.pages, status.pages_per_second)),
+        ("duplicates", totals.duplicates.to_string()),
+        ("received", indicatif::HumanBytes(totals.bytes).to_string()),
+        ("waiting", format!("{} URLs of {} domains", status.queued, status.domains)),
+        ("under way", format!("{} fetches, {} pages being kept", status.fetching, status.processing)),
+        ("archive", indicatif::HumanBytes(status.archive_bytes).to_string()),
+        ("memory", indicatif::HumanBytes(status.memory_bytes).to_string()),
+        ("disallowed", format!("{} URLs by robots.txt", totals.disallowed)),
+    ];
+    for (name, value) in rows {
+        println!("  {name:<11} {value}");
+    }
+    for (title, reasons) in [("failures", &totals.failures), ("dropped", &totals.dropped)] {
+        for (reason, count) in reasons {
+            println!("  {title:<11} {count} × {reason}");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn seed(place: &Place, urls: Vec<String>, output: Output) -> anyhow::Result<ExitCode> {
+    let mut all = Vec::new();
+    for url in urls {
+        if url == "-" {
+            all.extend(io::stdin().lock().lines().collect::<Result<Vec<_>, _>>()?);
+        } else {
+            all.push(url);
+        }
+    }
+    all.retain(|url| !url.trim().is_empty());
+    let answer: SeedAnswer = Client::connect(place)?.post("/api/seeds", Some(&SeedRequest { urls: all }))?;
+    if output.json {
+        print_json(&answer)?;
+    } else {
+        println!("{} accepted", answer.accepted);
+        for refused in &answer.refused {
+            eprintln!("apoidea: {:?} refused: {}", refused.url, refused.why);
+        }
+    }
+    Ok(if answer.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+pub fn pause(place: &Place) -> anyhow::Result<ExitCode> {
+    print_reason(Client::connect(place)?.post("/api/pause", None::<&()>)?)
+}
+
+pub fn resume(place: &Place) -> anyhow::Result<ExitCode> {
+    print_reason(Client::connect(place)?.post("/api/resume", None::<&()>)?)
+}
+
+pub fn domains(place: &Place, prefix: &str, limit: usize, output: Output) -> anyhow::Result<ExitCode> {
+    let client = Client::connect(place)?;
+    let prefix: String = url::form_urlencoded::byte_serialize(prefix.as_bytes()).collect();
+    let query = format!("/api/domains?limit={limit}&prefix={prefix}");
+    let rows: Vec<DomainRow> = client.get(&query)?;
+    if output.json {
+        return print_json(&rows);
+    }
+    println!("{:<40} {:>8} {:>8} {:>7}  {:<24} robots", "domain", "fetched", "waiting", "failed", "state");
+    for row in rows {
+        let DomainRow { domain, fetched, queued, failed, state, robots, .. } = row;
+        println!("{:<40} {fetched:>8} {queued:>8} {failed:>7}  {state:<24} {robots}", domain.as_str());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn pages(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
+    let pages: Vec<PageEvent> = Client::connect(place)?.get("/api/pages")?;
+    if output.json {
+        return print_json(&pages);
+    }
+    for page in pages {
+        println!("{:<12} {:>8} B {:>5} links {:>6} ms  {}", page.outcome, page.bytes, page.links, page.millis, page.url);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn dashboard(place: &Place) -> anyhow::Result<ExitCode> {
+    let client = Client::connect(place)?;
+    let link: OpenLink = client.post("/api/link", None::<&()>)?;
+    println!("{}{}", client.address(), link.path);
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn config(place: &Place) -> anyhow::Result<ExitCode> {
+    println!("# {}", place.config_file()?.display());
+    print!("{}", place.config()?.to_toml());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_reason(status: Status) -> anyhow::Result<ExitCode> {
+    println!("{}", status.reason);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCode> {
+    println!("{}", serde_json::to_string_pretty(value)?);
+    Ok(ExitCode::SUCCESS)
+}

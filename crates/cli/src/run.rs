@@ -1,0 +1,78 @@
+//! `apoidea run`: a peer until SIGINT or SIGTERM.
+
+use crate::{
+    arguments::{Place, RunOptions},
+    progress::Progress,
+};
+use anyhow::Context;
+use apoidea_model::PageUrl;
+use apoidea_peer::{Config, Peer};
+use std::{path::Path, process::ExitCode, time::Duration};
+
+/// A peer that is told to stop has this long; then it is ended as by a crash, which loses nothing either.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+/// The network and the pages share two threads: a volunteer's computer has other things to do.
+const WORKER_THREADS: usize = 2;
+
+pub fn run(place: &Place, options: &RunOptions) -> anyhow::Result<ExitCode> {
+    let mut config = place.config()?;
+    for seed in &options.seeds {
+        let url = PageUrl::parse(seed).with_context(|| format!("{seed:?} cannot be crawled"))?;
+        config.crawl.seeds.push(url);
+    }
+    config.crawl.exit_when_done |= options.exit_when_done;
+    runtime()?.block_on(crawl(config, &place.data()?))
+}
+
+/// The runtime that a peer runs on.
+pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    Ok(builder.worker_threads(WORKER_THREADS).enable_all().build()?)
+}
+
+/// Runs a peer, showing its progress, until it is done or told to stop.
+pub async fn crawl(config: Config, folder: &Path) -> anyhow::Result<ExitCode> {
+    start_logging();
+    let peer = Peer::start(config, folder).await?;
+    println!("Dashboard: {}", peer.dashboard_link());
+    let progress = Progress::follow(peer.handle());
+    let ending = tokio::select! {
+        signal = stop_signal() => signal?,
+        () = peer.done() => "Everything is crawled.",
+    };
+    progress.finish();
+    println!("{ending}");
+    match tokio::time::timeout(STOP_WITHIN, peer.stop()).await {
+        Ok(last) => {
+            println!("{} pages in all, {} URLs wait for the next run.", last.totals.pages, last.queued);
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(_) => {
+            eprintln!("apoidea: not everything could be written in time; the next start recovers the rest");
+            // Blocked threads would keep the runtime, and so the process, from ending.
+            std::process::exit(1);
+        }
+    }
+}
+
+fn start_logging() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_env("APOIDEA_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}
+
+#[cfg(unix)]
+async fn stop_signal() -> anyhow::Result<&'static str> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        _ = interrupt.recv() => Ok("Interrupted: finishing what is under way…"),
+        _ = terminate.recv() => Ok("Told to stop: finishing what is under way…"),
+    }
+}
+
+#[cfg(not(unix))]
+async fn stop_signal() -> anyhow::Result<&'static str> {
+    tokio::signal::ctrl_c().await?;
+    Ok("Interrupted: finishing what is under way…")
+}

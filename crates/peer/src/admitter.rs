@@ -1,0 +1,279 @@
+//! The owner's side of a link batch: scope, traps, refusals, seen-filter, overflow; then durable in the domain's queue.
+//!
+//! The decision itself is [`Admission`]'s; this fetches what it needs (state, filter, queue) from memory or disk and
+//! turns its answer into changes of the store and news for the frontier.
+
+use crate::{
+    config::CrawlConfig,
+    reach::Contactable,
+    recent_links::RecentLinks,
+    seen_cache::SeenCache,
+    status::Totals,
+};
+use apoidea_crawl::{
+    Admission, BreadthFirst, Counters, Decision, DomainState, DropReason, Event, Frontier, Quotas, Refusals, Trap,
+};
+use apoidea_model::{Domain, Link, LinkBatch, PageUrl, Pending, Slot, Time};
+use apoidea_store::{Commit, CommitError, ReadError, Store};
+use std::collections::{BTreeMap, HashMap};
+
+/// Sequence numbers are taken from the store in blocks, one for each start, so that none is ever used twice.
+const SEQUENCE_BLOCK: u64 = 1 << 40;
+const SEQUENCE_VALUE: &str = "sequence";
+
+/// Admits links to the queues of their domains.
+pub(crate) struct Admitter {
+    store: Store,
+    seen: SeenCache,
+    quotas: Quotas,
+    scope: Scope,
+    next_sequence: u64,
+    /// URLs waiting in all domains.
+    pub queued: u64,
+}
+
+/// Reading or writing the store failed; the batch can be admitted again as it is.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AdmitError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Write(#[from] CommitError),
+}
+
+/// What admission works on besides the store.
+pub(crate) struct Desk<'a> {
+    pub frontier: &'a mut Frontier,
+    /// Domains that leave memory but may not be woken yet: when they are to be woken.
+    pub parking: &'a mut HashMap<Domain, Time>,
+    pub totals: &'a mut Totals,
+    pub recent: &'a RecentLinks,
+}
+
+impl Admitter {
+    pub(crate) fn new(store: Store, config: &CrawlConfig, refusals: Refusals) -> Result<Self, AdmitError> {
+        let stored = store.value(SEQUENCE_VALUE)?;
+        let first = stored.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
+        let mut commit = Commit::new();
+        commit.set_value(SEQUENCE_VALUE, &(first + SEQUENCE_BLOCK).to_be_bytes());
+        store.commit(&commit)?;
+        let quotas = Quotas {
+            queued_per_domain: config.queue_per_domain.value(),
+            queued_total: config.queue_total.value(),
+            depth: u16::try_from(config.depth.value()).unwrap_or(u16::MAX),
+            ..Quotas::default()
+        };
+        Ok(Admitter {
+            seen: SeenCache::new(store.clone(), config),
+            store,
+            quotas,
+            scope: Scope { contactable: Contactable::new(config), refusals, only: config.only.clone() },
+            next_sequence: first,
+            queued: 0,
+        })
+    }
+
+    /// Why a URL can never be admitted, for whoever asks for it by hand.
+    pub(crate) fn check(&self, url: &PageUrl, now: Time) -> Result<(), String> {
+        self.scope.explain(url, now)
+    }
+
+    /// Admits a batch. Its URLs are visible in the store afterwards, and durable after its next durable commit.
+    pub(crate) fn admit(&mut self, batch: LinkBatch, desk: &mut Desk<'_>, now: Time) -> Result<(), AdmitError> {
+        let mut by_domain: BTreeMap<Domain, Vec<Link>> = BTreeMap::new();
+        for link in batch.links {
+            by_domain.entry(link.url.domain()).or_default().push(link);
+        }
+        for (domain, links) in by_domain {
+            self.admit_to(&domain, links, desk, now)?;
+        }
+        Ok(())
+    }
+
+    fn admit_to(&mut self, domain: &Domain, links: Vec<Link>, desk: &mut Desk<'_>, now: Time) -> Result<(), AdmitError> {
+        let resident = desk.frontier.state(domain).map(|state| state.counters);
+        let (state, counters) = match resident {
+            Some(counters) => (None, counters),
+            None => {
+                let state = self.load_state(domain)?;
+                let counters = state.counters;
+                (Some(state), counters)
+            }
+        };
+        let decision = self.decide(domain, links, counters, now)?;
+        self.note_dropped(&decision, desk);
+        if decision.admitted.is_empty() {
+            return Ok(());
+        }
+        let entering = decision.admitted.len() as u64;
+        let leaving = decision.evicted.len() as u64;
+        let entered = self.enqueue(domain, decision, state, desk, now);
+        if entered.is_err() {
+            self.seen.forget(domain);
+            return entered;
+        }
+        desk.totals.admitted += entering;
+        self.queued = (self.queued + entering).saturating_sub(leaving);
+        Ok(self.seen.settle(domain)?)
+    }
+
+    fn decide(&mut self, domain: &Domain, links: Vec<Link>, counters: Counters, now: Time) -> Result<Decision, AdmitError> {
+        let is_full = counters.queued + links.len() as u64 > self.quotas.queued_per_domain
+            || self.queued + links.len() as u64 > self.quotas.queued_total;
+        let worst: Vec<Slot> = if is_full { self.store.worst(domain)?.map(|last| last.slot).into_iter().collect() } else { Vec::new() };
+        let scope = &self.scope;
+        let admission = Admission {
+            domain,
+            quotas: &self.quotas,
+            order: &BreadthFirst,
+            counters,
+            queued_total: self.queued,
+            worst: &worst,
+            check: &|url| scope.check(url, now),
+        };
+        let filter = self.seen.filter(domain, counters.admitted)?;
+        Ok(admission.decide(links, filter))
+    }
+
+    fn note_dropped(&self, decision: &Decision, desk: &mut Desk<'_>) {
+        for (link, reason) in &decision.dropped {
+            match reason {
+                DropReason::Seen => desk.recent.insert(&link.url),
+                reason => Totals::count(&mut desk.totals.dropped, drop_name(*reason), 1),
+            }
+        }
+    }
+
+    fn enqueue(
+        &mut self,
+        domain: &Domain,
+        decision: Decision,
+        state: Option<DomainState>,
+        desk: &mut Desk<'_>,
+        now: Time,
+    ) -> Result<(), AdmitError> {
+        let hashes: Vec<_> = decision.admitted.iter().map(|admitted| admitted.hash).collect();
+        let overflowed = decision.dropped.iter().filter(|(_, reason)| *reason == DropReason::Overflow).count() as u64;
+        let mut commit = Commit::new();
+        commit.append_seen(domain, &hashes);
+        decision.evicted.iter().for_each(|&slot| commit.remove_pending(domain, slot));
+        let urls: Vec<Pending> = decision.admitted.into_iter().map(|admitted| self.place(admitted)).collect();
+        urls.iter().for_each(|pending| commit.put_pending(domain, pending));
+        let wake = match state {
+            None => None,
+            Some(mut state) => {
+                state.admitted(urls.len() as u64, decision.evicted.len() as u64, overflowed);
+                commit.put_domain(domain, encode_state(&state));
+                self.park(domain, state.ready_at(), &mut commit, desk.parking)
+            }
+        };
+        self.store.apply(&commit)?;
+        urls.iter().for_each(|pending| desk.recent.insert(&pending.url));
+        match wake {
+            Some(wake) => desk.frontier.handle(Event::Parked { wake }, now),
+            // Ignored unless the domain is resident.
+            None => desk.frontier.handle(
+                Event::Admitted { domain: domain.clone(), urls, evicted: decision.evicted, overflowed },
+                now,
+            ),
+        }
+        Ok(())
+    }
+
+    /// Puts a domain among those on disk that have work; a domain that is still leaving memory, only once it has left.
+    fn park(
+        &self,
+        domain: &Domain,
+        wake: Time,
+        commit: &mut Commit,
+        parking: &mut HashMap<Domain, Time>,
+    ) -> Option<Time> {
+        if let Some(later) = parking.get_mut(domain) {
+            *later = wake;
+            return None;
+        }
+        park(commit, domain, wake);
+        Some(wake)
+    }
+
+    fn place(&mut self, admitted: apoidea_crawl::Admitted) -> Pending {
+        let slot = Slot { rank: admitted.rank, sequence: self.next_sequence };
+        self.next_sequence += 1;
+        let Link { url, depth, target } = admitted.link;
+        Pending { slot, url, depth, target, attempts: 0, not_before: Time::ZERO }
+    }
+
+    /// What is known of a domain that is not in memory.
+    pub(crate) fn load_state(&self, domain: &Domain) -> Result<DomainState, ReadError> {
+        Ok(self.store.domain(domain)?.map_or_else(DomainState::default, |bytes| decode_state(domain, &bytes)))
+    }
+}
+
+/// Parks a domain; one that will never be asked again leaves the index.
+pub(crate) fn park(commit: &mut Commit, domain: &Domain, wake: Time) {
+    if wake == Time::NEVER { commit.unpark(domain) } else { commit.park(domain, wake) }
+}
+
+/// A domain's state as it is stored.
+pub(crate) fn encode_state(state: &DomainState) -> Vec<u8> {
+    postcard::to_stdvec(state).expect("numbers, times and rules always serialise")
+}
+
+/// A stored state; one that cannot be read is begun anew, which costs a robots.txt and the counters.
+pub(crate) fn decode_state(domain: &Domain, bytes: &[u8]) -> DomainState {
+    postcard::from_bytes(bytes).unwrap_or_else(|error| {
+        tracing::error!(%domain, %error, "the domain's state is damaged and begun anew");
+        DomainState::default()
+    })
+}
+
+/// What this peer crawls at all.
+struct Scope {
+    contactable: Contactable,
+    refusals: Refusals,
+    only: Vec<Domain>,
+}
+
+impl Scope {
+    fn check(&self, url: &PageUrl, now: Time) -> Result<(), DropReason> {
+        if self.contactable.check_url(url).is_err() || !self.is_wanted(url.host()) {
+            return Err(DropReason::OutOfScope);
+        }
+        if self.refusals.matches(&url.domain()).is_some() {
+            return Err(DropReason::Refused);
+        }
+        Trap::check(url, now).map_err(|_| DropReason::Trap)
+    }
+
+    fn explain(&self, url: &PageUrl, now: Time) -> Result<(), String> {
+        self.contactable.check_url(url).map_err(|refusal| refusal.to_string())?;
+        if !self.is_wanted(url.host()) {
+            return Err("its domain is not among those that crawl.only names".to_owned());
+        }
+        if let Some(list) = self.refusals.matches(&url.domain()) {
+            return Err(format!("its domain is refused by {list}"));
+        }
+        Trap::check(url, now).map_err(|trap| format!("it looks like a trap: {trap}"))
+    }
+
+    fn is_wanted(&self, host: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|domain| is_within(host, domain.as_str()))
+    }
+}
+
+fn is_within(host: &str, domain: &str) -> bool {
+    host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+fn drop_name(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::OtherDomain => "other domain",
+        DropReason::OutOfScope => "out of scope",
+        DropReason::Refused => "refused domain",
+        DropReason::Trap => "trap",
+        DropReason::TooDeep => "too deep",
+        DropReason::Seen => "seen",
+        DropReason::Exhausted => "domain has had its share",
+        DropReason::Overflow => "queue full",
+    }
+}

@@ -1,0 +1,204 @@
+//! The local API: HTTP on loopback, for the dashboard, the command line and the tray app alike.
+//!
+//! Every answer is JSON, errors included (`{"error": "…"}`), except the dashboard's files, `/metrics` and the event
+//! stream. Who may ask is settled in [`access`] before any handler runs.
+
+mod access;
+mod dashboard;
+mod events;
+mod metrics;
+
+pub use access::Access;
+
+use crate::{
+    handle::{Handle, Stopped},
+    status::{DomainRow, PageEvent, Status},
+};
+use apoidea_model::PageUrl;
+use axum::{
+    Json, Router,
+    extract::{DefaultBodyLimit, Query, State, rejection::JsonRejection},
+    http::{StatusCode, header},
+    middleware,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use serde::{Deserialize, Serialize};
+use std::{net::SocketAddr, sync::Arc};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// Largest request body that is read, in bytes: about 10,000 seeds.
+const MAX_REQUEST_BYTES: usize = 1 << 20;
+/// Most domains in one answer.
+const MAX_DOMAINS: usize = 1000;
+
+/// What the handlers share.
+#[derive(Clone)]
+struct Api {
+    handle: Handle,
+    access: Arc<Access>,
+}
+
+/// Serves the API until cancelled.
+pub async fn serve(listener: TcpListener, handle: Handle, access: Arc<Access>, stop: CancellationToken) {
+    let router = router(Api { handle, access });
+    let serving = axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>());
+    if let Err(error) = serving.with_graceful_shutdown(stop.cancelled_owned()).await {
+        tracing::error!(%error, "the local API ended");
+    }
+}
+
+fn router(api: Api) -> Router {
+    let private = Router::new()
+        .route("/api/status", get(status))
+        .route("/api/events", get(events::stream))
+        .route("/api/seeds", post(seed))
+        .route("/api/domains", get(domains))
+        .route("/api/pages", get(pages))
+        .route("/api/pause", post(pause))
+        .route("/api/resume", post(resume))
+        .route("/api/link", post(link))
+        .route("/metrics", get(metrics::text))
+        .route("/", get(dashboard::page))
+        .route("/style.css", get(dashboard::style))
+        .route("/app.js", get(dashboard::script))
+        .route("/icon.svg", get(dashboard::icon))
+        .route_layer(middleware::from_fn_with_state(api.access.clone(), access::require));
+    Router::new()
+        .merge(private)
+        .route("/open", get(access::open))
+        .fallback(|| async { Problem(StatusCode::NOT_FOUND, "there is nothing here".to_owned()) })
+        .layer(middleware::from_fn_with_state(api.access.clone(), access::check_host))
+        .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
+        .with_state(api)
+}
+
+/// An error, as every client sees it.
+#[derive(Debug)]
+struct Problem(StatusCode, String);
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        (self.0, Json(serde_json::json!({ "error": self.1 }))).into_response()
+    }
+}
+
+impl From<Stopped> for Problem {
+    fn from(error: Stopped) -> Self {
+        Problem(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+    }
+}
+
+impl From<JsonRejection> for Problem {
+    fn from(rejection: JsonRejection) -> Self {
+        Problem(rejection.status(), rejection.body_text())
+    }
+}
+
+async fn status(State(api): State<Api>) -> Json<Status> {
+    Json(api.handle.status())
+}
+
+/// URLs to begin from.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SeedRequest {
+    /// As typed by a person; each is checked on its own.
+    pub urls: Vec<String>,
+}
+
+/// What became of the seeds.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SeedAnswer {
+    /// Accepted and durable (seen ones count too: they are in the crawl already).
+    pub accepted: u64,
+    /// Refused, each with the reason.
+    pub refused: Vec<RefusedSeed>,
+}
+
+/// A seed that cannot be crawled.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RefusedSeed {
+    /// As given.
+    pub url: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+async fn seed(
+    State(api): State<Api>,
+    request: Result<Json<SeedRequest>, JsonRejection>,
+) -> Result<Json<SeedAnswer>, Problem> {
+    let Json(request) = request?;
+    let mut answer = SeedAnswer { accepted: 0, refused: Vec::new() };
+    let mut urls = Vec::new();
+    for text in request.urls {
+        match PageUrl::parse(&text) {
+            Ok(url) => urls.push(url),
+            Err(error) => answer.refused.push(RefusedSeed { url: text, why: error.to_string() }),
+        }
+    }
+    let seeded = api.handle.seed(urls).await?;
+    let (accepted, refused) = seeded.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why))?;
+    answer.accepted = accepted;
+    answer.refused.extend(refused.into_iter().map(|(url, why)| RefusedSeed { url: url.into(), why }));
+    Ok(Json(answer))
+}
+
+/// Which domains to list.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DomainQuery {
+    /// Only names that begin so.
+    pub prefix: String,
+    /// Continue after this name.
+    pub after: Option<String>,
+    /// At most so many.
+    pub limit: Option<usize>,
+}
+
+async fn domains(
+    State(api): State<Api>,
+    Query(query): Query<DomainQuery>,
+) -> Result<Json<Vec<DomainRow>>, Problem> {
+    let limit = query.limit.unwrap_or(100).min(MAX_DOMAINS);
+    let rows = api.handle.domains(&query.prefix, query.after.as_deref(), limit).await;
+    rows.map(Json).map_err(|error| Problem(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+}
+
+async fn pages(State(api): State<Api>) -> Json<Vec<PageEvent>> {
+    Json(api.handle.recent_pages())
+}
+
+async fn pause(State(api): State<Api>) -> Result<Json<Status>, Problem> {
+    api.handle.pause().await?;
+    Ok(Json(api.handle.status()))
+}
+
+async fn resume(State(api): State<Api>) -> Result<Json<Status>, Problem> {
+    api.handle.resume().await?;
+    Ok(Json(api.handle.status()))
+}
+
+/// A path that opens the dashboard once, in a browser that has no token.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OpenLink {
+    /// Path and query below the API's own address.
+    pub path: String,
+}
+
+async fn link(State(api): State<Api>) -> Json<OpenLink> {
+    Json(OpenLink { path: api.access.one_time_path() })
+}
+
+/// Headers that keep a page of ours from loading or being loaded by anything foreign.
+const PAGE_HEADERS: [(header::HeaderName, &str); 4] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    ),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+];

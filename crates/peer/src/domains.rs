@@ -1,0 +1,53 @@
+//! The domains a peer knows, as rows of a listing.
+
+use crate::{admitter::decode_state, page::now, status::DomainRow};
+use apoidea_crawl::{DomainState, Standing, Stop};
+use apoidea_model::{Domain, Time};
+use apoidea_store::{ReadError, Store};
+
+/// Domains in alphabetical order whose names begin with `prefix`, from behind `after`.
+pub(crate) fn list(store: &Store, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<DomainRow>, ReadError> {
+    let after = after.and_then(|name| name.parse::<Domain>().ok());
+    let domains = store.domains(prefix, after.as_ref(), limit)?;
+    let now = now();
+    Ok(domains.into_iter().map(|(domain, bytes)| row(decode_state(&domain, &bytes), domain, now)).collect())
+}
+
+fn row(state: DomainState, domain: Domain, now: Time) -> DomainRow {
+    let counters = state.counters;
+    DomainRow {
+        fetched: counters.fetched,
+        queued: counters.queued,
+        failed: counters.failed,
+        bytes: counters.bytes,
+        next: state.ready_at(),
+        state: describe(&state, now),
+        robots: describe_robots(&state, now),
+        domain,
+    }
+}
+
+fn describe(state: &DomainState, now: Time) -> String {
+    match (state.stopped(), state.resting(now)) {
+        (Some(Stop::Forbidden), _) => "stopped: it forbids us".to_owned(),
+        (Some(Stop::Challenged), _) => "stopped: it wants to see a human".to_owned(),
+        (Some(Stop::Unreachable), _) => "stopped: no answer for a week".to_owned(),
+        (None, Some(until)) => format!("rests for {} min", until.since(now).as_secs() / 60),
+        (None, None) if state.counters.queued == 0 => "done".to_owned(),
+        (None, None) => "crawling".to_owned(),
+    }
+}
+
+/// What counts for most origins: of several robots.txt, the one asked for last.
+fn describe_robots(state: &DomainState, now: Time) -> String {
+    match state.standings(now).next() {
+        None | Some((_, Standing::Ask)) => "not asked yet".to_owned(),
+        Some((_, Standing::Wait(until))) => {
+            format!("does not answer; asked again in {} min", until.since(now).as_secs().div_ceil(60))
+        }
+        Some((_, Standing::Known(access))) => match access.crawl_delay() {
+            Some(delay) => format!("known, asks for {} s between requests", delay.as_secs_f32()),
+            None => "known".to_owned(),
+        },
+    }
+}

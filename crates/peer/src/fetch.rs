@@ -1,0 +1,322 @@
+//! Getting one URL over HTTP, within the limits of good citizenship.
+//!
+//! The client follows no redirect, keeps no cookie, uses no proxy and decodes nothing: what came back is handed on as
+//! data. It connects only to the address it is given, which has been checked; the address that answered is checked again.
+
+use crate::{
+    body::Extent,
+    config::CrawlConfig,
+    gate::{Gaps, Gate},
+    judge,
+    reach::{Contactable, Refusal},
+};
+use apoidea_model::{Domain, PageUrl};
+use apoidea_store::archive::Head;
+use bytes::{Bytes, BytesMut};
+use reqwest::{
+    Client,
+    dns::{Addrs, Name, Resolve, Resolving},
+    header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HeaderMap, HeaderValue},
+};
+use rustls_platform_verifier::Verifier;
+use std::{
+    collections::HashMap,
+    error::Error as _,
+    io,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// How this crawler introduces itself: product token, version, and a page that explains it and how to refuse it. Not a
+/// setting, so that a site owner always knows whom to ask.
+pub const USER_AGENT: &str = concat!(
+    "Apoidea/",
+    env!("CARGO_PKG_VERSION"),
+    " (+https://github.com/apoidea-crawler/apoidea/blob/main/docs/crawler.md)"
+);
+/// The name that robots.txt files and robots directives address.
+pub const PRODUCT_TOKEN: &str = "Apoidea";
+/// Largest body that is read, in bytes; the rest is cut off.
+pub const MAX_BODY_BYTES: usize = 2 << 20;
+/// What is asked for.
+const ACCEPTED: &str = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.1";
+/// What is understood.
+const ACCEPTED_ENCODINGS: &str = "gzip, br";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(60);
+/// An idle connection is kept a little longer than the longest usual delay between two requests.
+const KEEP_ALIVE: Duration = Duration::from_secs(65);
+
+/// Fetches URLs.
+pub struct Fetcher {
+    client: Client,
+    pins: Pins,
+    contactable: Contactable,
+    gate: Gate,
+    gaps: PerNetwork,
+}
+
+/// The floors between requests; see [`Gaps`].
+struct PerNetwork {
+    global: Gaps,
+    private: Gaps,
+}
+
+/// What to do with the connection afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connection {
+    /// More URLs of this host are waiting.
+    Keep,
+    /// This was the last one for now.
+    Close,
+}
+
+/// What a server answered.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// Status code.
+    pub status: u16,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The body as sent, up to [`MAX_BODY_BYTES`]; empty where the type is not wanted.
+    pub raw_body: Bytes,
+    /// Whether the body is whole.
+    pub extent: Extent,
+    /// Who answered.
+    pub address: IpAddr,
+    /// From the first byte sent to the last received.
+    pub elapsed: Duration,
+}
+
+/// Which bodies are worth reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// HTML and what may be HTML.
+    Page,
+    /// robots.txt, sitemaps: any type.
+    Anything,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// Not an address or port for us.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// No connection came about.
+    #[error("cannot connect: {0}")]
+    Connect(String),
+    /// The server's certificate or its TLS is not right.
+    #[error("no secure connection: {0}")]
+    Tls(String),
+    /// The connection broke, or what came was not HTTP.
+    #[error("the answer broke off: {0}")]
+    Read(String),
+    /// It took too long.
+    #[error("no answer in time")]
+    Timeout,
+}
+
+/// Why no fetcher could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A file of trusted certificates cannot be used.
+    #[error("cannot use the trusted certificates in {path}: {why}", path = .0.display(), why = .1)]
+    Certificates(PathBuf, String),
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS: {0}")]
+    Tls(String),
+}
+
+impl Fetcher {
+    /// A fetcher for these settings.
+    pub fn new(config: &CrawlConfig, contactable: Contactable, global: Gaps) -> Result<Self, SetupError> {
+        let pins = Pins::default();
+        let client = Client::builder()
+            .user_agent(USER_AGENT)
+            .default_headers(default_headers())
+            .tls_backend_preconfigured(tls_config(config)?)
+            .dns_resolver(pins.clone())
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .no_proxy()
+            .referer(false)
+            .http1_only()
+            .http1_title_case_headers()
+            .pool_max_idle_per_host(1)
+            .pool_idle_timeout(KEEP_ALIVE)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT)
+            .build()
+            .map_err(|error| SetupError::Tls(describe(&error)))?;
+        let private = Gaps {
+            host: config.private_delay_ms.as_millis(),
+            address: config.private_address_delay_ms.as_millis(),
+        };
+        Ok(Fetcher { client, pins, contactable, gate: Gate::default(), gaps: PerNetwork { global, private } })
+    }
+
+    /// Fetches `url` from `address`. Waits at the gate first; that time is not part of [`Response::elapsed`].
+    pub async fn get(
+        &self,
+        url: &PageUrl,
+        address: IpAddr,
+        wanted: Wanted,
+        connection: Connection,
+    ) -> Result<Response, FetchError> {
+        self.contactable.check_url(url)?;
+        self.contactable.check_address(address)?;
+        let domain = url.domain();
+        let gaps = if self.contactable.is_private(address) { self.gaps.private } else { self.gaps.global };
+        let _pass = self.gate.enter(&domain, address, gaps).await;
+        let _pin = self.pins.pin(domain, address);
+        let exchange = self.exchange(url, address, wanted, connection);
+        tokio::time::timeout(TOTAL_TIMEOUT, exchange).await.unwrap_or(Err(FetchError::Timeout))
+    }
+
+    async fn exchange(
+        &self,
+        url: &PageUrl,
+        address: IpAddr,
+        wanted: Wanted,
+        connection: Connection,
+    ) -> Result<Response, FetchError> {
+        let started = Instant::now();
+        let mut request = self.client.get(url.to_url());
+        if connection == Connection::Close {
+            request = request.header(CONNECTION, HeaderValue::from_static("close"));
+        }
+        let mut response = request.send().await.map_err(|error| classify(&error))?;
+        let address = response.remote_addr().map_or(address, |remote| remote.ip());
+        self.contactable.check_address(address)?;
+        let status = response.status().as_u16();
+        let headers = std::mem::take(response.headers_mut());
+        let is_wanted = wanted == Wanted::Anything || judge::is_page(&headers);
+        let (raw_body, extent) =
+            if is_wanted { read_body(&mut response).await? } else { (Bytes::new(), Extent::Truncated) };
+        Ok(Response { status, headers, raw_body, extent, address, elapsed: started.elapsed() })
+    }
+}
+
+/// The request head as it goes out, for the archive.
+pub fn request_head(url: &PageUrl) -> Head {
+    let authority = url.origin().split_once("//").map_or("", |(_, authority)| authority);
+    let headers = [
+        ("Accept", ACCEPTED),
+        ("Accept-Encoding", ACCEPTED_ENCODINGS),
+        ("User-Agent", USER_AGENT),
+        ("Host", authority),
+    ];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
+    Head { first_line: format!("GET {} HTTP/1.1", url.path_and_query()), headers: headers.to_vec() }
+}
+
+async fn read_body(response: &mut reqwest::Response) -> Result<(Bytes, Extent), FetchError> {
+    let expected = response.content_length().unwrap_or(0).min(MAX_BODY_BYTES as u64) as usize;
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| classify(&error))? {
+        if body.is_empty() && chunk.len() == expected {
+            return Ok((chunk, Extent::Whole));
+        }
+        if body.is_empty() {
+            body.reserve(expected);
+        }
+        let room = MAX_BODY_BYTES - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if chunk.len() > room {
+            return Ok((body.freeze(), Extent::Truncated));
+        }
+    }
+    Ok((body.freeze(), Extent::Whole))
+}
+
+fn default_headers() -> HeaderMap {
+    HeaderMap::from_iter([
+        (ACCEPT, HeaderValue::from_static(ACCEPTED)),
+        (ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_ENCODINGS)),
+    ])
+}
+
+/// The system's certificates and the configured ones, with the one cryptography provider of the whole program.
+fn tls_config(config: &CrawlConfig) -> Result<rustls::ClientConfig, SetupError> {
+    let unusable = |error: rustls::Error| SetupError::Tls(error.to_string());
+    let mut extra = Vec::new();
+    for path in &config.trusted_certificates {
+        extra.extend(certificates(path).map_err(|why| SetupError::Certificates(path.clone(), why))?);
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = Verifier::new_with_extra_roots(extra, provider.clone()).map_err(unusable)?;
+    let builder = rustls::ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().map_err(unusable)?;
+    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
+}
+
+fn certificates(path: &PathBuf) -> Result<Vec<rustls::pki_types::CertificateDer<'static>>, String> {
+    use rustls::pki_types::{CertificateDer, pem::PemObject};
+    let found: Result<Vec<_>, _> =
+        CertificateDer::pem_file_iter(path).map_err(|error| error.to_string())?.collect();
+    let found = found.map_err(|error| error.to_string())?;
+    if found.is_empty() { Err("there is no certificate in it".to_owned()) } else { Ok(found) }
+}
+
+fn classify(error: &reqwest::Error) -> FetchError {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if let Some(tls) = inner.downcast_ref::<rustls::Error>() {
+            return FetchError::Tls(tls.to_string());
+        }
+        let wrapped = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if let Some(tls) = wrapped.and_then(|wrapped| wrapped.downcast_ref::<rustls::Error>()) {
+            return FetchError::Tls(tls.to_string());
+        }
+        cause = inner.source();
+    }
+    match error {
+        error if error.is_connect() => FetchError::Connect(describe(error)),
+        error if error.is_timeout() => FetchError::Timeout,
+        error => FetchError::Read(describe(error)),
+    }
+}
+
+/// The innermost cause, which is the one that tells something.
+fn describe(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// Which address each domain with a request under way is to be connected at. The client asks here instead of any
+/// resolver, so it can connect to nothing that was not checked.
+#[derive(Debug, Clone, Default)]
+struct Pins(Arc<Mutex<HashMap<Domain, IpAddr>>>);
+
+/// Keeps a pin in place.
+struct Pin<'a>(&'a Pins, Domain);
+
+impl Pins {
+    fn pin(&self, domain: Domain, address: IpAddr) -> Pin<'_> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(domain.clone(), address);
+        Pin(self, domain)
+    }
+}
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+    }
+}
+
+impl Resolve for Pins {
+    fn resolve(&self, name: Name) -> Resolving {
+        let pinned = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name.as_str()).copied();
+        Box::pin(std::future::ready(match pinned {
+            Some(address) => Ok(Box::new(std::iter::once(SocketAddr::new(address, 0))) as Addrs),
+            None => Err(format!("no checked address for {}", name.as_str()).into()),
+        }))
+    }
+}

@@ -1,0 +1,124 @@
+//! A running peer as its faces see it: ask how it is, tell it what to do.
+
+use crate::{
+    domains,
+    status::{DomainRow, PageEvent, Status},
+};
+use apoidea_model::PageUrl;
+use apoidea_store::{ReadError, Store};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+/// Recent pages kept for those who come later.
+const RECENT_PAGES: usize = 100;
+/// Pages that a slow listener may lag behind before it misses some.
+const PAGE_BACKLOG: usize = 256;
+
+/// What a face may ask of the crawler.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Admit these URLs; answered when they are durable.
+    Seed(Vec<PageUrl>, oneshot::Sender<SeedOutcome>),
+    /// Start no more fetches.
+    Pause(oneshot::Sender<()>),
+    /// Go on.
+    Resume(oneshot::Sender<()>),
+}
+
+/// How many seeds were accepted, and which were refused and why; or why none could be written.
+pub type SeedOutcome = Result<(u64, Vec<(PageUrl, String)>), String>;
+
+/// The peer is ending and takes no more orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the peer is stopping")]
+pub struct Stopped;
+
+/// Talks to a running peer; clones talk to the same one.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) status: watch::Receiver<Status>,
+    pub(crate) pages: PageFeed,
+    pub(crate) store: Store,
+}
+
+impl Handle {
+    /// How things stand, at most a second old.
+    pub fn status(&self) -> Status {
+        self.status.borrow().clone()
+    }
+
+    /// Follows the status.
+    pub fn watch_status(&self) -> watch::Receiver<Status> {
+        self.status.clone()
+    }
+
+    /// Follows the pages as they come.
+    pub fn watch_pages(&self) -> broadcast::Receiver<PageEvent> {
+        self.pages.live.subscribe()
+    }
+
+    /// The last pages, oldest first.
+    pub fn recent_pages(&self) -> Vec<PageEvent> {
+        self.pages.recent.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// Adds URLs to the crawl. When this returns they are durable, or refused with a reason.
+    pub async fn seed(&self, urls: Vec<PageUrl>) -> Result<SeedOutcome, Stopped> {
+        self.order(|reply| Command::Seed(urls, reply)).await
+    }
+
+    /// Starts no more fetches; those under way finish.
+    pub async fn pause(&self) -> Result<(), Stopped> {
+        self.order(Command::Pause).await
+    }
+
+    /// Goes on crawling.
+    pub async fn resume(&self) -> Result<(), Stopped> {
+        self.order(Command::Resume).await
+    }
+
+    /// Domains in alphabetical order, from `after` on.
+    pub async fn domains(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<DomainRow>, ReadError> {
+        let (store, prefix, after) = (self.store.clone(), prefix.to_owned(), after.map(str::to_owned));
+        let list = move || domains::list(&store, &prefix, after.as_deref(), limit);
+        tokio::task::spawn_blocking(list).await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+    }
+
+    async fn order<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Stopped> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(command(reply)).await.map_err(|_| Stopped)?;
+        answer.await.map_err(|_| Stopped)
+    }
+}
+
+/// Pages as they come, and the last ones.
+#[derive(Clone)]
+pub(crate) struct PageFeed {
+    live: broadcast::Sender<PageEvent>,
+    recent: Arc<Mutex<VecDeque<PageEvent>>>,
+}
+
+impl PageFeed {
+    pub(crate) fn new() -> Self {
+        PageFeed { live: broadcast::Sender::new(PAGE_BACKLOG), recent: Arc::default() }
+    }
+
+    pub(crate) fn publish(&self, page: PageEvent) {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.len() == RECENT_PAGES {
+            recent.pop_front();
+        }
+        recent.push_back(page.clone());
+        // Nobody listening is the usual case.
+        let _ = self.live.send(page);
+    }
+}

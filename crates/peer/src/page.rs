@@ -1,0 +1,141 @@
+//! The way of one page, from the request to the records: what runs at the same time for many pages.
+//!
+//! The crawler is told twice: when the fetch is over, so that the host's clock can go on, and when the page is processed.
+//! The page stays in its queue on disk until its processing is durable.
+
+use crate::{
+    body,
+    content::{ContentDesk, Sight, Verdict},
+    crawler::Finding,
+    fetch::{Connection, Fetcher, MAX_BODY_BYTES, Response, Wanted},
+    judge,
+    process::{FetchedPage, ProcessedPage, Processor},
+    resolver::{ResolveError, Resolver},
+    robots_fetch,
+};
+use apoidea_crawl::{Effort, Failure, Origin, Outcome, Report};
+use apoidea_model::{ContentHash, Domain, PageUrl, Pending, Target, Time};
+use reqwest::header::CONTENT_ENCODING;
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+use tokio::sync::mpsc;
+
+/// Bodies above this are processed on a thread of their own, so that they do not hold up the network.
+const LARGE_BODY_BYTES: usize = 256 << 10;
+
+/// What the work on pages needs; shared by all of it.
+pub(crate) struct PageWork {
+    pub fetcher: Fetcher,
+    pub resolver: Resolver,
+    pub processor: Processor,
+    pub content: ContentDesk,
+    /// Unbounded, but never longer than a few messages for each fetch that the frontier allows.
+    pub findings: mpsc::UnboundedSender<Finding>,
+}
+
+impl PageWork {
+    /// Finds the address of a domain.
+    pub(crate) async fn resolve(self: Arc<Self>, domain: Domain, failures: u8) {
+        let address = self.resolver.resolve(&domain).await.map(|all| choose(all, failures));
+        if let Err(error) = &address {
+            tracing::debug!(%domain, %error, "no address");
+        }
+        self.tell(Finding::Resolved { domain, address });
+    }
+
+    /// Fetches a robots.txt.
+    pub(crate) async fn fetch_robots(self: Arc<Self>, domain: Domain, origin: Origin, url: PageUrl, address: IpAddr) {
+        let answer = robots_fetch::fetch(&self.fetcher, &self.resolver, &url, address, now()).await;
+        self.tell(Finding::Robots { domain, origin, answer });
+    }
+
+    /// Fetches a page and makes of it what there is to be made.
+    pub(crate) async fn fetch_page(
+        self: Arc<Self>,
+        domain: Domain,
+        pending: Pending,
+        address: IpAddr,
+        connection: Connection,
+    ) {
+        let wanted = match pending.target {
+            Target::Page => Wanted::Page,
+            Target::Sitemap => Wanted::Anything,
+        };
+        let answer = self.fetcher.get(&pending.url, address, wanted, connection).await;
+        let outcome = judge::judge(&pending.url, pending.target, &answer, now());
+        let effort = effort(&answer);
+        let report = Report { domain: domain.clone(), slot: pending.slot, outcome: outcome.clone(), effort };
+        self.tell(Finding::Fetched { report, pending: pending.clone() });
+        if let (Outcome::Page, Ok(response)) = (outcome, answer) {
+            let slot = pending.slot;
+            let (page, sight) = self.clone().process(pending, response).await;
+            self.tell(Finding::Processed { domain, slot, page, sight });
+        }
+    }
+
+    async fn process(self: Arc<Self>, pending: Pending, response: Response) -> (ProcessedPage, PageSight) {
+        let encoding = response.headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+        let body = body::decode(response.raw_body.clone(), response.extent, encoding, MAX_BODY_BYTES);
+        let content = ContentHash::of_body(&body.bytes);
+        let page = FetchedPage { pending, response, body, content, time: now() };
+        if page.pending.target == Target::Sitemap {
+            return (self.processor.read_sitemap(&page), PageSight::Sitemap);
+        }
+        let sight = Sight { content, page: page.pending.url.clone(), time: page.time };
+        let verdict = self.content.ask(sight).await;
+        let sight = match verdict {
+            Verdict::New => PageSight::New,
+            Verdict::Known(_) => PageSight::Duplicate,
+        };
+        if page.body.bytes.len() <= LARGE_BODY_BYTES {
+            return (self.processor.process(&page, &verdict), sight);
+        }
+        let work = tokio::task::spawn_blocking(move || self.processor.process(&page, &verdict));
+        (work.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())), sight)
+    }
+
+    fn tell(&self, finding: Finding) {
+        // Nobody listens any more when the peer has stopped.
+        let _ = self.findings.send(finding);
+    }
+}
+
+/// What a processed page was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageSight {
+    /// A page whose content nobody had shown before.
+    New,
+    /// A page whose content is known.
+    Duplicate,
+    /// No page, but a list of pages.
+    Sitemap,
+}
+
+/// IPv4 first, since home networks often pretend to have IPv6; the next one after each failure.
+fn choose(mut addresses: Vec<IpAddr>, failures: u8) -> IpAddr {
+    addresses.sort_by_key(IpAddr::is_ipv6);
+    addresses[usize::from(failures) % addresses.len()]
+}
+
+fn effort(answer: &Result<Response, crate::fetch::FetchError>) -> Effort {
+    match answer {
+        Ok(response) => Effort { took: response.elapsed, bytes: response.raw_body.len() as u64 },
+        Err(_) => Effort { took: Duration::ZERO, bytes: 0 },
+    }
+}
+
+/// Whether a name leads where this peer may not go, or nowhere.
+pub(crate) fn resolve_failure(error: &ResolveError) -> Failure {
+    match error {
+        ResolveError::Refused(_) => Failure::PrivateAddress,
+        ResolveError::Unresolved(_) => Failure::Dns,
+    }
+}
+
+/// The wall clock, read in one place.
+pub(crate) fn now() -> Time {
+    Time::from(SystemTime::now())
+}

@@ -1,0 +1,265 @@
+//! Starting and stopping a peer.
+
+use crate::{
+    admitter::{AdmitError, Admitter},
+    api::{self, Access},
+    config::Config,
+    content::{ContentDesk, LocalIndex},
+    crawler::{Crawler, Parts},
+    fetch::{Fetcher, SetupError},
+    gate::Gaps,
+    handle::{Handle, PageFeed},
+    page::{PageWork, now},
+    process::Processor,
+    reach::Contactable,
+    reporter::Reporter,
+    resolver::{ResolveError, Resolver},
+    status::{State, Status},
+    writer::Writer,
+};
+use apoidea_crawl::{Frontier, FrontierConfig, PrivatePace, Refusals, politeness};
+use apoidea_store::{
+    OpenError, Store,
+    archive::{self, Archive, ArchiveError},
+};
+use std::{
+    fs, io,
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+};
+use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+/// The file in the data folder that says where the API listens.
+pub const API_ADDRESS_FILE: &str = "api-address";
+/// The file in the data folder with the API's token.
+pub const API_TOKEN_FILE: &str = Access::TOKEN_FILE;
+/// The folder of the archive in the data folder.
+pub const ARCHIVE_FOLDER: &str = "archive";
+/// Orders to the crawler that may wait.
+const MAX_COMMANDS: usize = 64;
+
+/// A running peer.
+pub struct Peer {
+    handle: Handle,
+    address: SocketAddr,
+    access: Arc<Access>,
+    exit_when_done: bool,
+    stop: CancellationToken,
+    crawler: JoinHandle<Status>,
+    api: JoinHandle<()>,
+    writer: thread::JoinHandle<()>,
+    folder: PathBuf,
+}
+
+/// Why a peer does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// The archive cannot be used.
+    #[error("the archive cannot be used: {0}")]
+    Archive(#[from] ArchiveError),
+    /// What is remembered cannot be read or written.
+    #[error("cannot take up the crawl: {0}")]
+    Recover(String),
+    /// A list of refused domains cannot be used.
+    #[error("{0}")]
+    Refusals(String),
+    /// The fetcher cannot be set up.
+    #[error(transparent)]
+    Fetch(#[from] SetupError),
+    /// There is no way to resolve names.
+    #[error("cannot resolve names: {0}; name a server with crawl.dns=[\"9.9.9.9:53\"]")]
+    Dns(#[from] ResolveError),
+    /// The API cannot listen.
+    #[error("cannot listen on 127.0.0.1:{port}: {source}; choose another port with api.port, or 0 for any")]
+    Listen {
+        /// The port.
+        port: u16,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file of the data folder cannot be used.
+    #[error("{0}")]
+    Files(String),
+}
+
+impl From<AdmitError> for StartError {
+    fn from(error: AdmitError) -> Self {
+        StartError::Recover(error.to_string())
+    }
+}
+
+impl Peer {
+    /// Starts a peer with its memory in `folder`, recovering from however the last run ended.
+    pub async fn start(config: Config, folder: &Path) -> Result<Self, StartError> {
+        let store = Store::open(folder, Default::default())?;
+        let archive = open_archive(&config, &store, folder)?;
+        let listener = listen(config.api.port).await?;
+        let address = listener.local_addr().map_err(|source| StartError::Listen { port: config.api.port, source })?;
+        let access = Arc::new(Access::open(folder).map_err(|error| StartError::Files(error.to_string()))?);
+        let (findings, inbox) = mpsc::unbounded_channel();
+        let work = Arc::new(page_work(&config, &store, findings.clone())?);
+        let admitter = admitter(&config, &store)?;
+        let (writer, writer_thread) = Writer::start(store.clone(), archive, findings)
+            .map_err(|error| StartError::Files(format!("cannot start a thread: {error}")))?;
+        let (reporter, status) = Reporter::new(now());
+        let (commands, orders) = mpsc::channel(MAX_COMMANDS);
+        let pages = PageFeed::new();
+        let crawler = Crawler::recover(Parts {
+            frontier: Frontier::new(frontier_config(&config)),
+            admitter,
+            store: store.clone(),
+            writer,
+            work,
+            pages: pages.clone(),
+            findings: inbox,
+            commands: orders,
+            reporter,
+            fetches: config.crawl.fetches.as_usize(),
+        })?;
+        let stop = CancellationToken::new();
+        let handle = Handle { commands, status, pages, store };
+        let peer = Peer {
+            api: tokio::spawn(api::serve(listener, handle.clone(), access.clone(), stop.child_token())),
+            crawler: tokio::spawn(crawler.run(stop.child_token())),
+            handle,
+            address,
+            access,
+            exit_when_done: config.crawl.exit_when_done,
+            stop,
+            writer: writer_thread,
+            folder: folder.to_owned(),
+        };
+        peer.announce()?;
+        peer.seed(&config).await;
+        Ok(peer)
+    }
+
+    /// Talks to the peer.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Where the API listens.
+    pub fn api_address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A link that opens the dashboard in a browser, once.
+    pub fn dashboard_link(&self) -> String {
+        format!("http://{}{}", self.address, self.access.one_time_path())
+    }
+
+    /// Waits until everything is crawled; for ever, unless the settings say that this is an end.
+    pub async fn done(&self) {
+        let mut status = self.handle.watch_status();
+        let is_done = |status: &Status| status.state == State::Idle && status.totals.admitted > 0;
+        if !self.exit_when_done || status.wait_for(is_done).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Stops: starts nothing more, makes everything durable, frees the folder. Gives the last status.
+    pub async fn stop(self) -> Status {
+        self.stop.cancel();
+        let last = self.crawler.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        self.api.abort();
+        let writer = self.writer;
+        let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+        let _ = fs::remove_file(self.folder.join(API_ADDRESS_FILE));
+        last
+    }
+
+    /// Writes down where the API is, for the command line.
+    fn announce(&self) -> Result<(), StartError> {
+        let path = self.folder.join(API_ADDRESS_FILE);
+        let temporary = path.with_extension("tmp");
+        fs::write(&temporary, format!("http://{}\n", self.address))
+            .and_then(|()| fs::rename(&temporary, &path))
+            .map_err(|error| StartError::Files(format!("cannot write {}: {error}", path.display())))
+    }
+
+    async fn seed(&self, config: &Config) {
+        if config.crawl.seeds.is_empty() {
+            return;
+        }
+        match self.handle.seed(config.crawl.seeds.clone()).await {
+            Ok(Ok((_, refused))) => {
+                for (url, why) in refused {
+                    tracing::warn!(%url, why, "the seed is refused");
+                }
+            }
+            Ok(Err(why)) => tracing::error!(why, "the seeds could not be written"),
+            Err(stopped) => tracing::warn!(%stopped, "the seeds were not taken"),
+        }
+    }
+}
+
+async fn listen(port: u16) -> Result<TcpListener, StartError> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(|source| StartError::Listen { port, source })
+}
+
+fn open_archive(config: &Config, store: &Store, folder: &Path) -> Result<Option<(PathBuf, Archive)>, StartError> {
+    if !config.archive.keep {
+        return Ok(None);
+    }
+    let mark = store.archive_mark().map_err(|error| StartError::Recover(error.to_string()))?;
+    let options = archive::Options {
+        software: format!("Apoidea/{}", env!("CARGO_PKG_VERSION")),
+        file_bytes: config.archive.file_mib.mib_as_bytes(),
+        quota_bytes: config.archive.quota_mib.mib_as_bytes(),
+        min_free_bytes: config.archive.keep_free_mib.mib_as_bytes(),
+    };
+    let folder = folder.join(ARCHIVE_FOLDER);
+    let archive = Archive::open(&folder, mark, options, rand::random())?;
+    Ok(Some((folder, archive)))
+}
+
+fn page_work(
+    config: &Config,
+    store: &Store,
+    findings: mpsc::UnboundedSender<crate::crawler::Finding>,
+) -> Result<PageWork, StartError> {
+    let contactable = Contactable::new(&config.crawl);
+    let floors = Gaps { host: politeness::HOST_DELAY, address: politeness::ADDRESS_DELAY };
+    Ok(PageWork {
+        fetcher: Fetcher::new(&config.crawl, contactable.clone(), floors)?,
+        resolver: Resolver::new(&config.crawl, contactable)?,
+        processor: Processor::new(config.archive.keep),
+        content: ContentDesk::open(Arc::new(LocalIndex(store.clone()))),
+        findings,
+    })
+}
+
+fn admitter(config: &Config, store: &Store) -> Result<Admitter, StartError> {
+    let mut refusals = Refusals::default();
+    let own: String = config.crawl.refuse.iter().map(|domain| format!("*.{domain}\n")).collect();
+    let wrong = |error: apoidea_crawl::InvalidList| StartError::Refusals(error.to_string());
+    refusals.add("the settings", &own).map_err(wrong)?;
+    for path in &config.crawl.refuse_lists {
+        let text = fs::read_to_string(path)
+            .map_err(|error| StartError::Refusals(format!("cannot read {}: {error}", path.display())))?;
+        refusals.add(&path.display().to_string(), &text).map_err(wrong)?;
+    }
+    Ok(Admitter::new(store.clone(), &config.crawl, refusals)?)
+}
+
+fn frontier_config(config: &Config) -> FrontierConfig {
+    let crawl = &config.crawl;
+    FrontierConfig {
+        fetches: crawl.fetches.as_usize(),
+        resident: crawl.resident_domains.as_usize(),
+        private: PrivatePace {
+            networks: crawl.private_networks.clone(),
+            delay: crawl.private_delay_ms.as_millis(),
+            per_address: crawl.private_address_delay_ms.as_millis(),
+            back_off: crawl.private_backoff_ms.as_millis(),
+        },
+        ..FrontierConfig::default()
+    }
+}

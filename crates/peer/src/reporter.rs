@@ -1,0 +1,120 @@
+//! Puts the status together, once a second, in words for people and numbers for programs.
+
+use crate::{
+    rate::Rate,
+    status::{State, Status, Totals},
+};
+use apoidea_model::Time;
+use std::time::Instant;
+use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
+use tokio::sync::watch;
+
+/// Publishes the status.
+pub(crate) struct Reporter {
+    status: watch::Sender<Status>,
+    pages: Rate,
+    bytes: Rate,
+    /// Not on every system.
+    system: Option<System>,
+    /// Bytes in the archive, as last heard.
+    pub archive_bytes: u64,
+}
+
+/// What the crawler knows at one moment.
+pub(crate) struct Snapshot<'a> {
+    pub state: State,
+    pub totals: &'a Totals,
+    pub queued: u64,
+    pub outbox: u64,
+    pub domains: u64,
+    pub resident: u64,
+    pub fetching: u64,
+    pub processing: u64,
+    pub trouble: Option<&'a str>,
+}
+
+impl Reporter {
+    /// A reporter and the status it publishes.
+    pub(crate) fn new(started: Time) -> (Self, watch::Receiver<Status>) {
+        let (status, watch) = watch::channel(Status::starting(started));
+        let reporter =
+            Reporter { status, pages: Rate::default(), bytes: Rate::default(), system: System::new().ok(), archive_bytes: 0 };
+        (reporter, watch)
+    }
+
+    pub(crate) fn publish(&mut self, snapshot: Snapshot<'_>, at: Time) {
+        let now = Instant::now();
+        let memory_bytes = self.memory_bytes();
+        let started = self.status.borrow().started;
+        let status = Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            state: snapshot.state,
+            reason: reason(&snapshot),
+            started,
+            at,
+            pages_per_second: self.pages.sample(now, snapshot.totals.pages),
+            bytes_per_second: self.bytes.sample(now, snapshot.totals.bytes),
+            totals: snapshot.totals.clone(),
+            queued: snapshot.queued,
+            outbox: snapshot.outbox,
+            domains: snapshot.domains,
+            resident_domains: snapshot.resident,
+            fetching: snapshot.fetching,
+            processing: snapshot.processing,
+            archive_bytes: self.archive_bytes,
+            memory_bytes,
+            attention: snapshot.trouble.map(str::to_owned),
+        };
+        self.status.send_replace(status);
+    }
+
+    /// The status as last published.
+    pub(crate) fn last(&self) -> Status {
+        self.status.borrow().clone()
+    }
+
+    fn memory_bytes(&mut self) -> u64 {
+        let pid = Pid::from_u32(std::process::id());
+        let what = ProcessRefreshKind::nothing().with_memory();
+        let Some(system) = &mut self.system else { return 0 };
+        system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, what);
+        system.process(pid).map_or(0, |process| process.memory())
+    }
+}
+
+impl Status {
+    fn starting(started: Time) -> Self {
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            state: State::Crawling,
+            reason: "Starting".to_owned(),
+            started,
+            at: started,
+            totals: Totals::default(),
+            pages_per_second: 0.0,
+            bytes_per_second: 0.0,
+            queued: 0,
+            outbox: 0,
+            domains: 0,
+            resident_domains: 0,
+            fetching: 0,
+            processing: 0,
+            archive_bytes: 0,
+            memory_bytes: 0,
+            attention: None,
+        }
+    }
+}
+
+fn reason(snapshot: &Snapshot<'_>) -> String {
+    match snapshot.state {
+        State::Crawling => "Crawling".to_owned(),
+        State::Paused => "Paused by you".to_owned(),
+        State::Stopping => "Stopping".to_owned(),
+        State::Idle if snapshot.queued > 0 => {
+            format!("Waiting: the {} URLs left belong to hosts that want to be left alone for now", snapshot.queued)
+        }
+        State::Idle if snapshot.domains == 0 => "Nothing to crawl yet: add a URL to begin".to_owned(),
+        State::Idle => "Everything known is crawled".to_owned(),
+    }
+}

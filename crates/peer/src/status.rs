@@ -1,0 +1,128 @@
+//! What a peer says about itself: one snapshot, the same words in the API, the command line and the dashboard.
+
+use apoidea_model::{Domain, PageUrl, Time};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How things stand.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The program's version.
+    pub version: String,
+    /// What the peer is doing.
+    pub state: State,
+    /// The same as a sentence for people.
+    pub reason: String,
+    /// When this run began.
+    pub started: Time,
+    /// When this snapshot was taken.
+    pub at: Time,
+    /// Counted over all runs.
+    pub totals: Totals,
+    /// Pages per second over the last ten seconds.
+    pub pages_per_second: f64,
+    /// Bytes per second over the last ten seconds, as sent by the servers.
+    pub bytes_per_second: f64,
+    /// URLs waiting.
+    pub queued: u64,
+    /// Links found and not yet accepted by their owner.
+    pub outbox: u64,
+    /// Domains known.
+    pub domains: u64,
+    /// Domains held in memory now.
+    pub resident_domains: u64,
+    /// Fetches under way.
+    pub fetching: u64,
+    /// Pages fetched and not yet durable.
+    pub processing: u64,
+    /// Bytes in the archive.
+    pub archive_bytes: u64,
+    /// Memory in use by the process, in bytes.
+    pub memory_bytes: u64,
+    /// What needs the operator's attention, such as a full disk.
+    pub attention: Option<String>,
+}
+
+/// What the peer is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Fetching, or waiting for a host's turn.
+    Crawling,
+    /// Nothing is left to crawl.
+    Idle,
+    /// Told to pause.
+    Paused,
+    /// Ending.
+    Stopping,
+}
+
+/// Counted over all runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Totals {
+    /// Pages fetched with their body.
+    pub pages: u64,
+    /// Of these, pages whose content was known already.
+    pub duplicates: u64,
+    /// Bytes received as bodies.
+    pub bytes: u64,
+    /// Links found on pages.
+    pub links: u64,
+    /// URLs admitted to queues.
+    pub admitted: u64,
+    /// URLs that robots.txt forbids.
+    pub disallowed: u64,
+    /// Fetches without a page, by reason.
+    pub failures: BTreeMap<String, u64>,
+    /// URLs not admitted, by reason; those seen already are not counted.
+    pub dropped: BTreeMap<String, u64>,
+}
+
+impl Totals {
+    /// Counts one more under a reason.
+    pub fn count(reasons: &mut BTreeMap<String, u64>, reason: &str, times: u64) {
+        match reasons.get_mut(reason) {
+            Some(count) => *count += times,
+            None => drop(reasons.insert(reason.to_owned(), times)),
+        }
+    }
+}
+
+/// Something that just happened to a URL, for the list of recent pages and the event stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageEvent {
+    /// When.
+    pub at: Time,
+    /// What was fetched.
+    pub url: PageUrl,
+    /// "page", "duplicate", "redirect", or the reason of a failure.
+    pub outcome: String,
+    /// Bytes of the body.
+    pub bytes: u64,
+    /// Links found.
+    pub links: u64,
+    /// Milliseconds the fetch took.
+    pub millis: u64,
+}
+
+/// A domain in a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DomainRow {
+    /// The domain.
+    pub domain: Domain,
+    /// Pages fetched.
+    pub fetched: u64,
+    /// URLs waiting.
+    pub queued: u64,
+    /// Fetches that failed.
+    pub failed: u64,
+    /// Bytes received.
+    pub bytes: u64,
+    /// When it may next be asked.
+    pub next: Time,
+    /// "crawling", "resting", "stopped"… with the reason.
+    pub state: String,
+    /// What its robots.txt says: "allowed", "disallowed", "unknown", with the crawl delay if there is one.
+    pub robots: String,
+}
