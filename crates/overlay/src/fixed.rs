@@ -15,22 +15,21 @@ use apoidea_chord::ArcChange;
 use apoidea_model::{Key, PeerId};
 use bytes::Bytes;
 use circle::Circle;
-use futures::{StreamExt, future::BoxFuture, stream};
+use futures::future::BoxFuture;
+use rand::RngExt;
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
 use tokio::{
-    sync::{broadcast, mpsc},
+    sync::{Notify, Semaphore, broadcast},
     time,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Members asked at a time whether they are there.
 const PROBES: usize = 16;
-/// Members that failed a request and wait to be asked whether they are there.
-const SUSPECTS: usize = 64;
 
 /// What can be chosen about a fixed network.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -38,7 +37,7 @@ const SUSPECTS: usize = 64;
 pub struct FixedSettings {
     /// All members, this one among them.
     pub members: Vec<Member>,
-    /// Time between two rounds of asking all members whether they are there; as often as useful connections are pinged.
+    /// Time between two questions to a member whether it is there; as often as useful connections are pinged.
     pub probe_every_ms: u64,
 }
 
@@ -51,14 +50,15 @@ impl Default for FixedSettings {
 /// A network of known members.
 pub struct Fixed {
     shared: Arc<Shared>,
-    suspects: mpsc::Sender<PeerId>,
+    /// The other members; each is asked at once whether it is there when it is notified.
+    others: HashMap<PeerId, Arc<Notify>>,
     _stop: DropGuard,
 }
 
 struct Shared {
     transport: Transport,
     circle: Circle,
-    others: Vec<PeerId>,
+    probes: Semaphore,
     down: RwLock<Arc<HashSet<PeerId>>>,
     changes: broadcast::Sender<ArcChange>,
 }
@@ -81,20 +81,23 @@ impl Fixed {
         for member in &fixed.members {
             transport.learn(member.id, member.addresses.iter().copied(), Source::Configured);
         }
-        let others: Vec<_> = fixed.members.iter().map(|member| member.id).filter(|id| *id != me).collect();
-        transport.mark_useful(others.iter().copied());
+        let others = fixed.members.iter().map(|member| member.id).filter(|id| *id != me);
+        let others: HashMap<_, _> = others.map(|id| (id, Arc::new(Notify::new()))).collect();
+        transport.mark_useful(others.keys().copied());
         let shared = Arc::new(Shared {
             transport,
             circle: Circle::new(&fixed.members),
-            others,
+            probes: Semaphore::new(PROBES),
             down: RwLock::default(),
             changes: broadcast::Sender::new(ARC_CHANGES),
         });
-        let (suspects, suspected) = mpsc::channel(SUSPECTS);
         let stop = CancellationToken::new();
         let every = Duration::from_millis(fixed.probe_every_ms.max(1));
-        tokio::spawn(stop.clone().run_until_cancelled_owned(watch(shared.clone(), suspected, every)));
-        Fixed { shared, suspects, _stop: stop.drop_guard() }
+        for (id, suspected) in &others {
+            let watch = shared.clone().watch(*id, suspected.clone(), every);
+            tokio::spawn(stop.clone().run_until_cancelled_owned(watch));
+        }
+        Fixed { shared, others, _stop: stop.drop_guard() }
     }
 
     /// The transport underneath.
@@ -125,9 +128,10 @@ impl Overlay for Fixed {
     fn request(&self, to: PeerId, kind: Kind, body: Bytes) -> BoxFuture<'_, Result<Bytes, RequestError>> {
         Box::pin(async move {
             let answer = self.shared.transport.request(to, kind, body).await;
-            if answer.as_ref().is_err_and(RequestError::is_absence) {
-                // If too many are waiting already, the next round finds it.
-                let _ = self.suspects.try_send(to);
+            if answer.as_ref().is_err_and(RequestError::is_absence)
+                && let Some(suspected) = self.others.get(&to)
+            {
+                suspected.notify_one();
             }
             answer
         })
@@ -143,34 +147,47 @@ impl Shared {
         self.down.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks some members whether they are there and draws the consequences.
-    async fn probe(&self, members: &[PeerId]) {
-        let probes = members.iter().copied().map(|id| async move { (id, self.is_there(id).await) });
-        let mut probes = stream::iter(probes).buffer_unordered(PROBES);
-        while let Some((id, is_there)) = probes.next().await {
-            self.note(id, is_there);
+    /// Asks a member from time to time whether it is there, and at once when it is suspected not to be.
+    async fn watch(self: Arc<Self>, id: PeerId, suspected: Arc<Notify>, every: Duration) {
+        loop {
+            let presence = self.probe(id).await;
+            self.note(id, presence);
+            // Spread, so that members that started together do not ask together.
+            let pause = every.mul_f64(rand::rng().random_range(0.5..1.5));
+            tokio::select! {
+                () = time::sleep(pause) => {}
+                () = suspected.notified() => {}
+            }
         }
     }
 
     /// One failure may be an accident; two in a row are taken for an absence.
-    async fn is_there(&self, id: PeerId) -> bool {
-        self.transport.ping(id).await.is_ok() || self.transport.ping(id).await.is_ok()
+    async fn probe(&self, id: PeerId) -> Presence {
+        let _permit = self.probes.acquire().await;
+        for _ in 0..2 {
+            match self.transport.ping(id).await {
+                Ok(()) => return Presence::Up,
+                Err(error) if !error.is_absence() => return Presence::Unknown,
+                Err(_) => {}
+            }
+        }
+        Presence::Down
     }
 
-    fn note(&self, id: PeerId, is_there: bool) {
-        let before = self.down();
-        if before.contains(&id) != is_there {
+    fn note(&self, id: PeerId, presence: Presence) {
+        let mut down = self.down.write().unwrap_or_else(PoisonError::into_inner);
+        let mut after = down.as_ref().clone();
+        let has_changed = match presence {
+            Presence::Up => after.remove(&id),
+            Presence::Down => after.insert(id),
+            Presence::Unknown => false,
+        };
+        if !has_changed {
             return;
         }
-        let mut after = before.as_ref().clone();
-        if is_there {
-            after.remove(&id)
-        } else {
-            after.insert(id)
-        };
-        tracing::info!(peer = ?id, is_there, "a member's presence changed");
-        let changes = self.circle.changes(self.transport.me(), &before, &after);
-        *self.down.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(after);
+        tracing::info!(peer = ?id, ?presence, "a member's presence changed");
+        let changes = self.circle.changes(self.transport.me(), &down, &after);
+        *down = Arc::new(after);
         for change in changes {
             // Fails only if nobody listens.
             let _ = self.changes.send(change);
@@ -178,18 +195,10 @@ impl Shared {
     }
 }
 
-/// Asks everyone from time to time, and those who failed a request at once.
-async fn watch(shared: Arc<Shared>, mut suspected: mpsc::Receiver<PeerId>, every: Duration) {
-    let mut rounds = time::interval(every);
-    rounds.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            _ = rounds.tick() => shared.probe(&shared.others).await,
-            Some(suspect) = suspected.recv() => {
-                if shared.others.contains(&suspect) {
-                    shared.probe(&[suspect]).await;
-                }
-            }
-        }
-    }
+/// What a question to a member brought to light.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Up,
+    Down,
+    Unknown,
 }
