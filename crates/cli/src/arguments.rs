@@ -25,7 +25,13 @@ pub struct Place {
     #[arg(long, global = true, value_name = "FILE", env = "APOIDEA_CONFIG")]
     config: Option<PathBuf>,
     /// Change one setting for this run, such as crawl.fetches=8; can be repeated
-    #[arg(long = "set", global = true, value_name = "SECTION.FIELD=VALUE", env = "APOIDEA_SET", value_delimiter = ';')]
+    #[arg(
+        long = "set",
+        global = true,
+        value_name = "SECTION.FIELD=VALUE",
+        env = "APOIDEA_SET",
+        value_delimiter = ';'
+    )]
     settings: Vec<String>,
 }
 

@@ -43,18 +43,28 @@ impl Client {
         self.send(Method::POST, path, body)
     }
 
-    fn send<T: DeserializeOwned>(&self, method: Method, path: &str, body: Option<&impl Serialize>) -> anyhow::Result<T> {
-        let mut request = self.http.request(method, format!("{}{path}", self.address)).bearer_auth(&self.token);
+    fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> anyhow::Result<T> {
+        let mut request =
+            self.http.request(method, format!("{}{path}", self.address)).bearer_auth(&self.token);
         if let Some(body) = body {
             request = request.json(body);
         }
         self.runtime.block_on(async {
             let answer = request.send().await;
-            let answer = answer.with_context(|| format!("the peer at {} does not answer; is it running?", self.address))?;
+            let answer = answer
+                .with_context(|| format!("the peer at {} does not answer; is it running?", self.address))?;
             if !answer.status().is_success() {
                 let status = answer.status();
                 let problem: serde_json::Value = answer.json().await.unwrap_or_default();
-                bail!("the peer answered {status}: {}", problem["error"].as_str().unwrap_or("no reason given"));
+                bail!(
+                    "the peer answered {status}: {}",
+                    problem["error"].as_str().unwrap_or("no reason given")
+                );
             }
             answer.json().await.context("the peer's answer is not what this version understands")
         })
@@ -66,7 +76,10 @@ fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
     match fs::read_to_string(&path) {
         Ok(text) => Ok(text.trim().to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            bail!("no peer is running with the data folder {} (start one with `apoidea run`)", folder.display())
+            bail!(
+                "no peer is running with the data folder {} (start one with `apoidea run`)",
+                folder.display()
+            )
         }
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }

@@ -94,7 +94,10 @@ pub fn pages(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
         return print_json(&pages);
     }
     for page in pages {
-        println!("{:<12} {:>8} B {:>5} links {:>6} ms  {}", page.outcome, page.bytes, page.links, page.millis, page.url);
+        println!(
+            "{:<12} {:>8} B {:>5} links {:>6} ms  {}",
+            page.outcome, page.bytes, page.links, page.millis, page.url
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,10 +11,14 @@ pub fn demo(options: &DemoOptions) -> anyhow::Result<ExitCode> {
 }
 
 async fn show(options: &DemoOptions) -> anyhow::Result<ExitCode> {
-    let folder = tempfile::Builder::new().prefix("apoidea-demo-").tempdir().context("no folder for the demo")?;
+    let folder =
+        tempfile::Builder::new().prefix("apoidea-demo-").tempdir().context("no folder for the demo")?;
     let web = ToyWeb::builder(options.seed).demo().hosts(options.hosts).pages(options.pages);
     let web = web.start().await.context("cannot start the made-up web")?;
-    println!("A web of {} hosts and {} pages, made up from the number {}.", options.hosts, options.pages, options.seed);
+    println!(
+        "A web of {} hosts and {} pages, made up from the number {}.",
+        options.hosts, options.pages, options.seed
+    );
     let certificate = folder.path().join("ca.pem");
     fs::write(&certificate, web.ca_pem())?;
     let mut config = Config::default();

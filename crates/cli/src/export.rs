@@ -26,7 +26,13 @@ pub fn export(place: &Place, options: &ExportOptions) -> anyhow::Result<ExitCode
     let exported = write_new(&options.file, |out, name| {
         let software = concat!("Apoidea/", env!("CARGO_PKG_VERSION"));
         let mut encoder = Encoder::new(rand::random());
-        Ok(Reader::new(&archive).export(&filter, (name, software), Time::from(SystemTime::now()), &mut encoder, out)?)
+        Ok(Reader::new(&archive).export(
+            &filter,
+            (name, software),
+            Time::from(SystemTime::now()),
+            &mut encoder,
+            out,
+        )?)
     })?;
     let Exported { captures, records, bytes } = exported;
     println!("{captures} pages ({records} records, {})", indicatif::HumanBytes(bytes));
@@ -64,5 +70,7 @@ fn write_new<T>(
 fn moment(text: &str) -> anyhow::Result<Time> {
     let day = format!("{text}T00:00:00Z");
     let found = parse_time(text).or_else(|| parse_time(&day));
-    found.with_context(|| format!("{text:?} is no time; it should look like 2026-11-16 or 2026-11-16T08:00:00Z"))
+    found.with_context(|| {
+        format!("{text:?} is no time; it should look like 2026-11-16 or 2026-11-16T08:00:00Z")
+    })
 }

@@ -38,7 +38,9 @@ impl Progress {
 
 fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
-    bar.set_style(ProgressStyle::with_template("{spinner:.yellow} {wide_msg}").expect("the template is a constant"));
+    bar.set_style(
+        ProgressStyle::with_template("{spinner:.yellow} {wide_msg}").expect("the template is a constant"),
+    );
     bar.enable_steady_tick(SPIN_PERIOD);
     bar
 }

@@ -4,18 +4,15 @@
 //! turns its answer into changes of the store and news for the frontier.
 
 use crate::{
-    config::CrawlConfig,
-    reach::Contactable,
-    recent_links::RecentLinks,
-    seen_cache::SeenCache,
-    status::Totals,
+    config::CrawlConfig, reach::Contactable, recent_links::RecentLinks, seen_cache::SeenCache, status::Totals,
 };
 use apoidea_crawl::{
-    Admission, BreadthFirst, Counters, Decision, DomainState, DropReason, Event, Frontier, Quotas, Refusals, Trap,
+    Admission, BreadthFirst, Counters, Decision, DomainState, DropReason, Event, Frontier, Quotas, Refusals,
+    Trap,
 };
 use apoidea_model::{Domain, Link, LinkBatch, PageUrl, Pending, Slot, Time};
 use apoidea_store::{Commit, CommitError, ReadError, Store};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Sequence numbers are taken from the store in blocks, one for each start, so that none is ever used twice.
 const SEQUENCE_BLOCK: u64 = 1 << 40;
@@ -48,6 +45,8 @@ pub(crate) struct Desk<'a> {
     pub parking: &'a mut HashMap<Domain, Time>,
     pub totals: &'a mut Totals,
     pub recent: &'a RecentLinks,
+    /// Domains in memory whose state changed.
+    pub touched: &'a mut HashSet<Domain>,
 }
 
 impl Admitter {
@@ -79,7 +78,12 @@ impl Admitter {
     }
 
     /// Admits a batch. Its URLs are visible in the store afterwards, and durable after its next durable commit.
-    pub(crate) fn admit(&mut self, batch: LinkBatch, desk: &mut Desk<'_>, now: Time) -> Result<(), AdmitError> {
+    pub(crate) fn admit(
+        &mut self,
+        batch: LinkBatch,
+        desk: &mut Desk<'_>,
+        now: Time,
+    ) -> Result<(), AdmitError> {
         let mut by_domain: BTreeMap<Domain, Vec<Link>> = BTreeMap::new();
         for link in batch.links {
             by_domain.entry(link.url.domain()).or_default().push(link);
@@ -90,7 +94,13 @@ impl Admitter {
         Ok(())
     }
 
-    fn admit_to(&mut self, domain: &Domain, links: Vec<Link>, desk: &mut Desk<'_>, now: Time) -> Result<(), AdmitError> {
+    fn admit_to(
+        &mut self,
+        domain: &Domain,
+        links: Vec<Link>,
+        desk: &mut Desk<'_>,
+        now: Time,
+    ) -> Result<(), AdmitError> {
         let resident = desk.frontier.state(domain).map(|state| state.counters);
         let (state, counters) = match resident {
             Some(counters) => (None, counters),
@@ -117,10 +127,20 @@ impl Admitter {
         Ok(self.seen.settle(domain)?)
     }
 
-    fn decide(&mut self, domain: &Domain, links: Vec<Link>, counters: Counters, now: Time) -> Result<Decision, AdmitError> {
+    fn decide(
+        &mut self,
+        domain: &Domain,
+        links: Vec<Link>,
+        counters: Counters,
+        now: Time,
+    ) -> Result<Decision, AdmitError> {
         let is_full = counters.queued + links.len() as u64 > self.quotas.queued_per_domain
             || self.queued + links.len() as u64 > self.quotas.queued_total;
-        let worst: Vec<Slot> = if is_full { self.store.worst(domain)?.map(|last| last.slot).into_iter().collect() } else { Vec::new() };
+        let worst: Vec<Slot> = if is_full {
+            self.store.worst(domain)?.map(|last| last.slot).into_iter().collect()
+        } else {
+            Vec::new()
+        };
         let scope = &self.scope;
         let admission = Admission {
             domain,
@@ -153,7 +173,8 @@ impl Admitter {
         now: Time,
     ) -> Result<(), AdmitError> {
         let hashes: Vec<_> = decision.admitted.iter().map(|admitted| admitted.hash).collect();
-        let overflowed = decision.dropped.iter().filter(|(_, reason)| *reason == DropReason::Overflow).count() as u64;
+        let overflowed =
+            decision.dropped.iter().filter(|(_, reason)| *reason == DropReason::Overflow).count() as u64;
         let mut commit = Commit::new();
         commit.append_seen(domain, &hashes);
         decision.evicted.iter().for_each(|&slot| commit.remove_pending(domain, slot));
@@ -172,10 +193,12 @@ impl Admitter {
         match wake {
             Some(wake) => desk.frontier.handle(Event::Parked { wake }, now),
             // Ignored unless the domain is resident.
-            None => desk.frontier.handle(
-                Event::Admitted { domain: domain.clone(), urls, evicted: decision.evicted, overflowed },
-                now,
-            ),
+            None => {
+                let evicted = decision.evicted;
+                desk.touched.insert(domain.clone());
+                desk.frontier
+                    .handle(Event::Admitted { domain: domain.clone(), urls, evicted, overflowed }, now);
+            }
         }
         Ok(())
     }

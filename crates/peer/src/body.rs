@@ -28,7 +28,9 @@ pub enum Extent {
 pub fn decode(raw: Bytes, extent: Extent, encoding: Option<&str>, limit: usize) -> Body {
     let is_gzip = raw.starts_with(&[0x1f, 0x8b]);
     match encoding.map(|encoding| encoding.trim().to_ascii_lowercase()).as_deref() {
-        Some("gzip" | "x-gzip") if is_gzip => unpack(flate2::read::MultiGzDecoder::new(&raw[..]), extent, limit),
+        Some("gzip" | "x-gzip") if is_gzip => {
+            unpack(flate2::read::MultiGzDecoder::new(&raw[..]), extent, limit)
+        }
         Some("deflate") => decode_deflate(&raw, extent, limit),
         Some("br") => {
             let decoder = brotli_decompressor::Decompressor::new(&raw[..], 16 << 10);

@@ -143,7 +143,11 @@ pub struct Bounded<const MIN: u64, const MAX: u64>(u64);
 impl<const MIN: u64, const MAX: u64> Bounded<MIN, MAX> {
     /// The number, or the range it is not in.
     pub fn new(value: u64) -> Result<Self, OutOfRange> {
-        if (MIN..=MAX).contains(&value) { Ok(Bounded(value)) } else { Err(OutOfRange { value, min: MIN, max: MAX }) }
+        if (MIN..=MAX).contains(&value) {
+            Ok(Bounded(value))
+        } else {
+            Err(OutOfRange { value, min: MIN, max: MAX })
+        }
     }
 
     /// The number.
@@ -184,10 +188,12 @@ impl<const MIN: u64, const MAX: u64> fmt::Debug for Bounded<MIN, MAX> {
 
 impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Bounded<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = i64::deserialize(deserializer)
-            .map_err(|error| de::Error::custom(format!("{error}; accepted are whole numbers from {MIN} to {MAX}")))?;
-        let value = u64::try_from(number)
-            .map_err(|_| de::Error::custom(format!("{number} is out of range: accepted are {MIN} to {MAX}")))?;
+        let number = i64::deserialize(deserializer).map_err(|error| {
+            de::Error::custom(format!("{error}; accepted are whole numbers from {MIN} to {MAX}"))
+        })?;
+        let value = u64::try_from(number).map_err(|_| {
+            de::Error::custom(format!("{number} is out of range: accepted are {MIN} to {MAX}"))
+        })?;
         Bounded::new(value).map_err(de::Error::custom)
     }
 }
@@ -245,9 +251,9 @@ impl Config {
     /// The same settings with one changed, written `section.field=value`.
     pub fn with(&self, setting: &str) -> Result<Self, ConfigError> {
         let refuse = |why: String| ConfigError::Override { setting: setting.to_owned(), why };
-        let (name, value) = setting
-            .split_once('=')
-            .ok_or_else(|| refuse("it should look like section.field=value, such as crawl.fetches=8".to_owned()))?;
+        let (name, value) = setting.split_once('=').ok_or_else(|| {
+            refuse("it should look like section.field=value, such as crawl.fetches=8".to_owned())
+        })?;
         let (section, field) = name
             .trim()
             .split_once('.')

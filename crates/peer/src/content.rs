@@ -137,7 +137,8 @@ mod tests {
     #[tokio::test]
     async fn the_first_page_wins_also_within_a_batch() {
         let (_folder, index) = index();
-        let (a, b, c) = (sight("x", "http://a.test/"), sight("x", "http://b.test/"), sight("y", "http://c.test/"));
+        let (a, b, c) =
+            (sight("x", "http://a.test/"), sight("x", "http://b.test/"), sight("y", "http://c.test/"));
         let verdicts = index.judge(vec![a.clone(), b.clone(), c]).await;
         assert_eq!(verdicts, [Verdict::New, Verdict::Known(a.fact()), Verdict::New]);
         assert_eq!(index.judge(vec![b]).await, [Verdict::Known(a.fact())]);

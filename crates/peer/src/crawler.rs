@@ -18,7 +18,9 @@ use crate::{
     status::{PageEvent, State, Status, Totals},
     writer::{Order, Writer},
 };
-use apoidea_crawl::{Action, Connection as KeepOrClose, Event, Frontier, Origin, Outcome, Report, Settlement};
+use apoidea_crawl::{
+    Action, Connection as KeepOrClose, Event, Frontier, Origin, Outcome, Report, Settlement,
+};
 use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PageUrl, Pending, Slot, Target, Time};
 use apoidea_store::{Commit, ReadError, Store};
 use std::{
@@ -89,6 +91,8 @@ pub(crate) struct Crawler {
     save_at: Option<Instant>,
     totals: Totals,
     paused: bool,
+    /// Look-ups of addresses under way.
+    resolving: usize,
     trouble: Option<String>,
     /// Pages that wait for the disk to recover; at most [`MAX_PROCESSING`].
     deferred: VecDeque<(Domain, Slot, ProcessedPage, PageSight)>,
@@ -104,7 +108,8 @@ impl Crawler {
         let paused = store.value(PAUSED_VALUE)?.is_some();
         let mut commit = Commit::new();
         let cut_off = store.parked_from(RESIDENT)?;
-        let stored = store.value(QUEUED_VALUE)?.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
+        let stored =
+            store.value(QUEUED_VALUE)?.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
         let queued = match stored {
             Some(queued) if cut_off.is_empty() => queued,
             _ => count_queued(store)?,
@@ -127,6 +132,7 @@ impl Crawler {
             save_at: None,
             totals: totals.unwrap_or_default(),
             paused,
+            resolving: 0,
             trouble: None,
             deferred: VecDeque::new(),
             stuck: Vec::new(),
@@ -183,7 +189,8 @@ impl Crawler {
         for action in std::mem::take(&mut self.stuck) {
             self.attempt(action, now);
         }
-        let ready: Vec<Domain> = self.parking.keys().filter(|domain| !self.processing.has(domain)).cloned().collect();
+        let ready: Vec<Domain> =
+            self.parking.keys().filter(|domain| !self.processing.has(domain)).cloned().collect();
         ready.iter().for_each(|domain| self.park_if_settled(domain));
         self.take_deferred().await;
     }
@@ -193,6 +200,7 @@ impl Crawler {
             Action::Wake { limit } => self.wake(limit, now)?,
             Action::Resolve(domain) => {
                 let failures = self.parts.frontier.state(&domain).map_or(0, |state| state.failures());
+                self.resolving += 1;
                 tokio::spawn(self.parts.work.clone().resolve(domain, failures));
             }
             Action::Refill { domain, after, limit } => self.refill(domain, after, limit, now)?,
@@ -209,6 +217,7 @@ impl Crawler {
             }
             Action::Disallowed { domain, pending } => {
                 self.totals.disallowed += 1;
+                self.touch(&domain);
                 self.leave_queue(&domain, pending.slot)?;
             }
             Action::Park { domain, state, wake } => {
@@ -247,7 +256,13 @@ impl Crawler {
     }
 
     /// Reads on in a domain's queue, past what is in processing: that is still in the queue, but not to be fetched.
-    fn refill(&mut self, domain: Domain, after: Option<Slot>, limit: usize, now: Time) -> Result<(), ReadError> {
+    fn refill(
+        &mut self,
+        domain: Domain,
+        after: Option<Slot>,
+        limit: usize,
+        now: Time,
+    ) -> Result<(), ReadError> {
         let in_processing = self.processing.of(&domain);
         let mut urls = self.parts.store.pending(&domain, after, limit + in_processing.len())?;
         urls.retain(|pending| !in_processing.contains(&pending.slot));
@@ -272,6 +287,7 @@ impl Crawler {
         let now = now();
         match finding {
             Finding::Resolved { domain, address } => {
+                self.resolving -= 1;
                 if let Err(error) = &address {
                     let failure = Outcome::Failed(page::resolve_failure(error));
                     Totals::count(&mut self.totals.failures, &judge::name(&failure), 1);
@@ -371,7 +387,8 @@ impl Crawler {
         self.totals.links += link_count;
         self.totals.pages += u64::from(sight != PageSight::Sitemap);
         self.totals.duplicates += u64::from(sight == PageSight::Duplicate);
-        let event = PageEvent { at: now(), url, outcome: outcome.to_owned(), bytes, links: link_count, millis };
+        let event =
+            PageEvent { at: now(), url, outcome: outcome.to_owned(), bytes, links: link_count, millis };
         self.parts.pages.publish(event);
         let mut commit = Commit::new();
         commit.remove_pending(&domain, slot);
@@ -397,8 +414,11 @@ impl Crawler {
             parking: &mut self.parking,
             totals: &mut self.totals,
             recent: self.parts.work.processor.recent(),
+            touched: &mut self.dirty,
         };
-        self.parts.admitter.admit(batch, &mut desk, now)
+        let admitted = self.parts.admitter.admit(batch, &mut desk, now);
+        self.save_soon();
+        admitted
     }
 
     fn leave_queue(&mut self, domain: &Domain, slot: Slot) -> Result<(), AdmitError> {
@@ -518,7 +538,11 @@ impl Crawler {
         self.paused = paused;
         self.set_fetches();
         let mut commit = Commit::new();
-        if paused { commit.set_value(PAUSED_VALUE, b"1") } else { commit.remove_value(PAUSED_VALUE) }
+        if paused {
+            commit.set_value(PAUSED_VALUE, b"1")
+        } else {
+            commit.remove_value(PAUSED_VALUE)
+        }
         self.order(Order { commit, ..Order::default() }).await;
         self.publish(self.state());
         let _ = reply.send(());
@@ -532,13 +556,17 @@ impl Crawler {
     fn next_wake(&self) -> Instant {
         let frontier = self.parts.frontier.next_timeout();
         let is_held_up = self.trouble.is_some() || self.processing.len() >= MAX_PROCESSING;
-        let wait = if is_held_up { Duration::from_secs(1) } else { frontier.since(now()).min(Duration::from_secs(60)) };
+        let wait = if is_held_up {
+            Duration::from_secs(1)
+        } else {
+            frontier.since(now()).min(Duration::from_secs(60))
+        };
         let wake = Instant::now() + wait;
         self.save_at.map_or(wake, |save| save.min(wake))
     }
 
     fn state(&self) -> State {
-        let is_busy = self.parts.frontier.fetching() > 0 || self.processing.len() > 0;
+        let is_busy = self.parts.frontier.fetching() + self.processing.len() + self.resolving > 0;
         let is_near = self.parts.frontier.next_timeout() < now() + DONE_AFTER;
         match () {
             () if self.paused => State::Paused,
@@ -564,7 +592,14 @@ impl Crawler {
 
     fn show(&mut self, url: &PageUrl, outcome: String, effort: apoidea_crawl::Effort, links: u64, now: Time) {
         let millis = u64::try_from(effort.took.as_millis()).unwrap_or(u64::MAX);
-        self.parts.pages.publish(PageEvent { at: now, url: url.clone(), outcome, bytes: effort.bytes, links, millis });
+        self.parts.pages.publish(PageEvent {
+            at: now,
+            url: url.clone(),
+            outcome,
+            bytes: effort.bytes,
+            links,
+            millis,
+        });
     }
 
     /// Starts nothing more, parks what is in memory, and makes everything durable. Pages still being fetched stay in
@@ -572,7 +607,8 @@ impl Crawler {
     async fn shut_down(mut self) -> Status {
         self.publish(State::Stopping);
         let mut commit = Commit::new();
-        let residents: Vec<Domain> = self.parts.frontier.residents().map(|(domain, _)| domain.clone()).collect();
+        let residents: Vec<Domain> =
+            self.parts.frontier.residents().map(|(domain, _)| domain.clone()).collect();
         for domain in residents {
             if let Some(mut state) = self.parts.frontier.release(&domain) {
                 state.interrupted(now());
@@ -602,7 +638,8 @@ fn count_queued(store: &Store) -> Result<u64, ReadError> {
     let (mut queued, mut after) = (0, None);
     loop {
         let domains = store.domains("", after.as_ref(), AT_ONCE)?;
-        queued += domains.iter().map(|(domain, bytes)| decode_state(domain, bytes).counters.queued).sum::<u64>();
+        queued +=
+            domains.iter().map(|(domain, bytes)| decode_state(domain, bytes).counters.queued).sum::<u64>();
         match domains.last() {
             Some((last, _)) if domains.len() == AT_ONCE => after = Some(last.clone()),
             _ => return Ok(queued),

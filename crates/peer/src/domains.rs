@@ -6,7 +6,12 @@ use apoidea_model::{Domain, Time};
 use apoidea_store::{ReadError, Store};
 
 /// Domains in alphabetical order whose names begin with `prefix`, from behind `after`.
-pub(crate) fn list(store: &Store, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<DomainRow>, ReadError> {
+pub(crate) fn list(
+    store: &Store,
+    prefix: &str,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<DomainRow>, ReadError> {
     let after = after.and_then(|name| name.parse::<Domain>().ok());
     let domains = store.domains(prefix, after.as_ref(), limit)?;
     let now = now();

@@ -103,7 +103,10 @@ mod tests {
         let _pass = gate.enter(&domain, address(2), GAPS).await;
         assert_eq!(start.elapsed().as_secs(), 8);
         let second = gate.enter(&domain, address(3), GAPS);
-        assert!(tokio::time::timeout(Duration::from_secs(100), second).await.is_err(), "the first is under way");
+        assert!(
+            tokio::time::timeout(Duration::from_secs(100), second).await.is_err(),
+            "the first is under way"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -120,7 +123,12 @@ mod tests {
         let gate = Gate::default();
         for i in 0..3 * SWEEP_AT as u32 {
             let domain = format!("h{i}.test").parse().unwrap();
-            gate.enter(&domain, IpAddr::from(i.to_be_bytes()), Gaps { host: Duration::ZERO, address: Duration::ZERO }).await;
+            gate.enter(
+                &domain,
+                IpAddr::from(i.to_be_bytes()),
+                Gaps { host: Duration::ZERO, address: Duration::ZERO },
+            )
+            .await;
             tokio::time::advance(Duration::from_millis(1)).await;
         }
         assert!(gate.hosts.0.lock().unwrap().len() <= SWEEP_AT);

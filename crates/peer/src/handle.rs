@@ -90,7 +90,9 @@ impl Handle {
     ) -> Result<Vec<DomainRow>, ReadError> {
         let (store, prefix, after) = (self.store.clone(), prefix.to_owned(), after.map(str::to_owned));
         let list = move || domains::list(&store, &prefix, after.as_deref(), limit);
-        tokio::task::spawn_blocking(list).await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+        tokio::task::spawn_blocking(list)
+            .await
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
     }
 
     async fn order<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Stopped> {

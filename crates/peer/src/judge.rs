@@ -64,7 +64,9 @@ fn judge_response(url: &PageUrl, target: Target, response: &Response, now: Time)
 
 /// HTML by its type, or of no type at all, as browsers take it.
 pub fn is_page(headers: &HeaderMap) -> bool {
-    let Some(content_type) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return true };
+    let Some(content_type) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+        return true;
+    };
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     ["text/html", "application/xhtml+xml", ""].iter().any(|html| essence.eq_ignore_ascii_case(html))
 }
@@ -132,7 +134,10 @@ mod tests {
     fn each_status_has_its_meaning() {
         assert_eq!(outcome(200, &[("content-type", "Text/HTML; charset=x")], ""), Outcome::Page);
         assert_eq!(outcome(200, &[], ""), Outcome::Page);
-        assert_eq!(outcome(200, &[("content-type", "image/png")], ""), Outcome::Failed(Failure::UnsupportedType));
+        assert_eq!(
+            outcome(200, &[("content-type", "image/png")], ""),
+            Outcome::Failed(Failure::UnsupportedType)
+        );
         assert_eq!(outcome(304, &[], ""), Outcome::NotModified);
         assert_eq!(outcome(404, &[], ""), Outcome::Refused(404));
         assert_eq!(outcome(500, &[], ""), Outcome::Failed(Failure::Server));

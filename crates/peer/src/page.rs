@@ -47,7 +47,13 @@ impl PageWork {
     }
 
     /// Fetches a robots.txt.
-    pub(crate) async fn fetch_robots(self: Arc<Self>, domain: Domain, origin: Origin, url: PageUrl, address: IpAddr) {
+    pub(crate) async fn fetch_robots(
+        self: Arc<Self>,
+        domain: Domain,
+        origin: Origin,
+        url: PageUrl,
+        address: IpAddr,
+    ) {
         let answer = robots_fetch::fetch(&self.fetcher, &self.resolver, &url, address, now()).await;
         self.tell(Finding::Robots { domain, origin, answer });
     }

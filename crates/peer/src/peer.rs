@@ -100,7 +100,8 @@ impl Peer {
         let store = Store::open(folder, Default::default())?;
         let archive = open_archive(&config, &store, folder)?;
         let listener = listen(config.api.port).await?;
-        let address = listener.local_addr().map_err(|source| StartError::Listen { port: config.api.port, source })?;
+        let address =
+            listener.local_addr().map_err(|source| StartError::Listen { port: config.api.port, source })?;
         let access = Arc::new(Access::open(folder).map_err(|error| StartError::Files(error.to_string()))?);
         let (findings, inbox) = mpsc::unbounded_channel();
         let work = Arc::new(page_work(&config, &store, findings.clone())?);
@@ -204,7 +205,11 @@ async fn listen(port: u16) -> Result<TcpListener, StartError> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(|source| StartError::Listen { port, source })
 }
 
-fn open_archive(config: &Config, store: &Store, folder: &Path) -> Result<Option<(PathBuf, Archive)>, StartError> {
+fn open_archive(
+    config: &Config,
+    store: &Store,
+    folder: &Path,
+) -> Result<Option<(PathBuf, Archive)>, StartError> {
     if !config.archive.keep {
         return Ok(None);
     }

@@ -37,8 +37,13 @@ impl Reporter {
     /// A reporter and the status it publishes.
     pub(crate) fn new(started: Time) -> (Self, watch::Receiver<Status>) {
         let (status, watch) = watch::channel(Status::starting(started));
-        let reporter =
-            Reporter { status, pages: Rate::default(), bytes: Rate::default(), system: System::new().ok(), archive_bytes: 0 };
+        let reporter = Reporter {
+            status,
+            pages: Rate::default(),
+            bytes: Rate::default(),
+            system: System::new().ok(),
+            archive_bytes: 0,
+        };
         (reporter, watch)
     }
 
@@ -112,7 +117,10 @@ fn reason(snapshot: &Snapshot<'_>) -> String {
         State::Paused => "Paused by you".to_owned(),
         State::Stopping => "Stopping".to_owned(),
         State::Idle if snapshot.queued > 0 => {
-            format!("Waiting: the {} URLs left belong to hosts that want to be left alone for now", snapshot.queued)
+            format!(
+                "Waiting: the {} URLs left belong to hosts that want to be left alone for now",
+                snapshot.queued
+            )
         }
         State::Idle if snapshot.domains == 0 => "Nothing to crawl yet: add a URL to begin".to_owned(),
         State::Idle => "Everything known is crawled".to_owned(),

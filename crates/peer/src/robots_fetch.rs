@@ -26,7 +26,13 @@ pub struct RobotsAnswer {
 }
 
 /// Fetches `url` from `address` and follows its redirects, also to other hosts, each of which waits its turn at the gate.
-pub async fn fetch(fetcher: &Fetcher, resolver: &Resolver, url: &PageUrl, address: IpAddr, now: Time) -> RobotsAnswer {
+pub async fn fetch(
+    fetcher: &Fetcher,
+    resolver: &Resolver,
+    url: &PageUrl,
+    address: IpAddr,
+    now: Time,
+) -> RobotsAnswer {
     let mut effort = Effort { took: Duration::ZERO, bytes: 0 };
     let (mut at, mut address) = (url.clone(), address);
     for _ in 0..=MAX_REDIRECTS {
@@ -54,5 +60,9 @@ fn read(response: Response, effort: Effort, now: Time) -> RobotsAnswer {
     let encoding = response.headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
     let retry_after = judge::wait_asked_for(&response.headers, now);
     let body = body::decode(response.raw_body, response.extent, encoding, MAX_BODY_BYTES);
-    RobotsAnswer { access: Access::of_response(response.status, &body.bytes, PRODUCT_TOKEN), retry_after, effort }
+    RobotsAnswer {
+        access: Access::of_response(response.status, &body.bytes, PRODUCT_TOKEN),
+        retry_after,
+        effort,
+    }
 }

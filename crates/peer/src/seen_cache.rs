@@ -40,7 +40,8 @@ impl SeenCache {
     /// The filter of a domain that has admitted so many URLs.
     pub(crate) fn filter(&mut self, domain: &Domain, admitted: u64) -> Result<&mut SeenFilter, ReadError> {
         if !self.filters.contains_key(domain) {
-            let filter = if admitted == 0 { SeenFilter::new(self.rate) } else { self.rebuild(domain, admitted)? };
+            let filter =
+                if admitted == 0 { SeenFilter::new(self.rate) } else { self.rebuild(domain, admitted)? };
             self.insert(domain, filter);
         }
         self.clock += 1;
@@ -112,7 +113,9 @@ mod tests {
         let domains: Vec<Domain> = (0..40).map(|i| format!("h{i}.test").parse().unwrap()).collect();
         for round in 0..5u64 {
             for domain in &domains {
-                let hashes: Vec<UrlHash> = (0..4000).map(|i| UrlHash((round * 4000 + i).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+                let hashes: Vec<UrlHash> = (0..4000)
+                    .map(|i| UrlHash((round * 4000 + i).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+                    .collect();
                 let filter = cache.filter(domain, round * 4000).unwrap();
                 let new = hashes.iter().filter(|&&hash| filter.insert(hash) == Sight::New).count();
                 assert!(new >= 3999, "{new} of 4000 are new");

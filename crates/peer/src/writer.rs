@@ -52,7 +52,10 @@ impl Writer {
         findings: mpsc::UnboundedSender<Finding>,
     ) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
         let (orders, inbox) = mpsc::channel(MAX_GROUP);
-        let room = RoomCheck { folder: archive.as_ref().map(|(folder, _)| folder.clone()).unwrap_or_default(), last: None };
+        let room = RoomCheck {
+            folder: archive.as_ref().map(|(folder, _)| folder.clone()).unwrap_or_default(),
+            last: None,
+        };
         let desk = Desk { store, archive: archive.map(|(_, archive)| archive), findings, room };
         let thread = thread::Builder::new().name("writer".to_owned()).spawn(move || desk.run(inbox))?;
         Ok((Writer(orders), thread))
@@ -98,7 +101,9 @@ impl RoomCheck {
 
 #[derive(Debug, thiserror::Error)]
 enum WriteError {
-    #[error("the disk has less free space than archive.keep_free_mib asks for, and no old pages are left to give up")]
+    #[error(
+        "the disk has less free space than archive.keep_free_mib asks for, and no old pages are left to give up"
+    )]
     NoRoom,
     #[error(transparent)]
     Archive(#[from] ArchiveError),
@@ -134,7 +139,8 @@ impl Desk {
     fn write_until_done(&mut self, group: &mut [Order], inbox: &mpsc::Receiver<Order>) -> bool {
         while let Err(error) = self.write(group) {
             tracing::warn!(%error, "cannot write; trying again");
-            let told = format!("Cannot write: {error}. Nothing is lost; crawling goes on when it works again.");
+            let told =
+                format!("Cannot write: {error}. Nothing is lost; crawling goes on when it works again.");
             let _ = self.findings.send(Finding::Trouble(told));
             if inbox.is_closed() {
                 return false;

@@ -118,9 +118,11 @@ pub(super) async fn check_host(State(_): State<Arc<Access>>, request: Request, n
         return Problem(StatusCode::MISDIRECTED_REQUEST, why).into_response();
     }
     let own_origin = format!("http://{host}");
-    let is_foreign = headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes() != own_origin.as_bytes());
+    let is_foreign =
+        headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes() != own_origin.as_bytes());
     if is_foreign {
-        return Problem(StatusCode::FORBIDDEN, "requests of other sites are refused".to_owned()).into_response();
+        return Problem(StatusCode::FORBIDDEN, "requests of other sites are refused".to_owned())
+            .into_response();
     }
     next.run(request).await
 }

@@ -13,26 +13,27 @@ use tokio::sync::broadcast::error::RecvError;
 /// status always carries the totals.
 pub(super) async fn stream(State(api): State<Api>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let (statuses, pages) = (api.handle.watch_status(), api.handle.watch_pages());
-    let events = futures::stream::unfold((statuses, pages, true), |(mut statuses, mut pages, first)| async move {
-        loop {
-            if first {
-                let event = json_event("status", &*statuses.borrow_and_update());
-                return Some((Ok(event), (statuses, pages, false)));
-            }
-            tokio::select! {
-                changed = statuses.changed() => {
-                    changed.ok()?;
+    let events =
+        futures::stream::unfold((statuses, pages, true), |(mut statuses, mut pages, first)| async move {
+            loop {
+                if first {
                     let event = json_event("status", &*statuses.borrow_and_update());
                     return Some((Ok(event), (statuses, pages, false)));
                 }
-                page = pages.recv() => match page {
-                    Ok(page) => return Some((Ok(json_event("page", &page)), (statuses, pages, false))),
-                    Err(RecvError::Lagged(_)) => continue,
-                    Err(RecvError::Closed) => return None,
-                },
+                tokio::select! {
+                    changed = statuses.changed() => {
+                        changed.ok()?;
+                        let event = json_event("status", &*statuses.borrow_and_update());
+                        return Some((Ok(event), (statuses, pages, false)));
+                    }
+                    page = pages.recv() => match page {
+                        Ok(page) => return Some((Ok(json_event("page", &page)), (statuses, pages, false))),
+                        Err(RecvError::Lagged(_)) => continue,
+                        Err(RecvError::Closed) => return None,
+                    },
+                }
             }
-        }
-    });
+        });
     Sse::new(events).keep_alive(KeepAlive::default())
 }
 

@@ -28,7 +28,10 @@ fn render(status: &Status) -> String {
         ("archive_bytes", "gauge", "Bytes in the archive.", status.archive_bytes),
         ("resident_memory_bytes", "gauge", "Memory in use by the process.", status.memory_bytes),
     ] {
-        let _ = writeln!(out, "# HELP apoidea_{name} {help}\n# TYPE apoidea_{name} {kind}\napoidea_{name} {value}");
+        let _ = writeln!(
+            out,
+            "# HELP apoidea_{name} {help}\n# TYPE apoidea_{name} {kind}\napoidea_{name} {value}"
+        );
     }
     by_reason(&mut out, "failures_total", "Fetches without a page.", &totals.failures);
     by_reason(&mut out, "dropped_urls_total", "URLs not admitted.", &totals.dropped);
