@@ -105,6 +105,11 @@ impl Fixed {
         &self.shared.transport
     }
 
+    /// How many members there are, this one included.
+    pub fn size(&self) -> usize {
+        self.others.len() + 1
+    }
+
     /// The members that do not answer at present.
     pub fn down(&self) -> HashSet<PeerId> {
         self.shared.down().as_ref().clone()

@@ -15,7 +15,7 @@ mod overlay;
 mod service;
 mod transport;
 
-pub use apoidea_chord::{Arc, ArcChange, Phase};
+pub use apoidea_chord::{Arc, ArcChange, Contact, Phase};
 pub use chord::{Chord, ChordSettings, EntryPoint, InvalidEntryPoint, LocalDiscovery, Place, Standing};
 pub use fixed::{Fixed, FixedSettings, Member};
 pub use identity::{Identity, IdentityError};

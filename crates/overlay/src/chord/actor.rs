@@ -108,13 +108,19 @@ impl Actor {
             Command::Unreachable(peer) => self.handle(Event::Unreachable(peer)),
             // A peer's id is the end of its own arc, so it names the arc that is remembered wrongly.
             Command::Redirected(by) => self.handle(Event::Redirected { key: by.key(), by }),
-            Command::Join(contacts) => self.handle(Event::Join(contacts)),
+            Command::Join(contacts) => self.join(contacts),
             Command::Learned(contacts) => self.handle(Event::Learned(contacts)),
             Command::LookUp { key, count, freshness, reply } => self.look_up(key, count, freshness, reply),
             Command::Leave(reply) => self.leave(reply),
             // Whoever asked may have gone.
             Command::Status(reply) => drop(reply.send(self.ring.status())),
         }
+    }
+
+    fn join(&mut self, contacts: Vec<Contact>) {
+        // Whoever was met on the way in has said where it sees this peer.
+        self.tend();
+        self.handle(Event::Join(contacts));
     }
 
     fn handle(&mut self, event: Event) {

@@ -23,8 +23,8 @@ use tokio::{sync::watch, time};
 const ENTRY_POINTS: usize = 6;
 /// Peers of the last run asked in one attempt.
 const REMEMBERED: usize = 16;
-/// Attempts to enter before a ring of one's own is begun.
-const ATTEMPTS: u32 = 3;
+/// Further attempts to enter before a ring of one's own is begun; it merges later all the same.
+const ATTEMPTS: u32 = 2;
 /// Pause after the first attempt that failed; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause between attempts.

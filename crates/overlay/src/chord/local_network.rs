@@ -22,21 +22,8 @@ pub(crate) struct LocalNetwork {
 impl LocalNetwork {
     /// Begins to announce and to listen on all interfaces.
     pub fn join(me: PeerId, network: NetworkId, port: u16) -> Result<Self, mdns_sd::Error> {
-        Self::over(ServiceDaemon::new()?, me, network, port)
-    }
-
-    fn over(
-        daemon: ServiceDaemon,
-        me: PeerId,
-        network: NetworkId,
-        port: u16,
-    ) -> Result<Self, mdns_sd::Error> {
-        let id = me.to_string();
-        // A label has 63 characters at most; the whole id is in the properties.
-        let name = &id[..32];
-        let properties = [("id", id.as_str()), ("network", network.as_str())];
-        let info = ServiceInfo::new(SERVICE, name, &format!("{name}.local."), "", port, &properties[..])?;
-        daemon.register(info.enable_addr_auto())?;
+        let daemon = ServiceDaemon::new()?;
+        daemon.register(announcement(me, &network, port)?.enable_addr_auto())?;
         let events = daemon.browse(SERVICE)?;
         Ok(LocalNetwork { daemon, events, me, network })
     }
@@ -46,20 +33,10 @@ impl LocalNetwork {
         loop {
             let event = self.events.recv_async().await.ok()?;
             let ServiceEvent::ServiceResolved(service) = event else { continue };
-            if let Some(found) = self.judge(&service) {
+            if let Some(found) = judge(&service, self.me, &self.network) {
                 return Some(found);
             }
         }
-    }
-
-    fn judge(&self, service: &ResolvedService) -> Option<(PeerId, Vec<SocketAddr>)> {
-        let property = |key| service.txt_properties.get_property_val_str(key);
-        let id: PeerId = property("id")?.parse().ok()?;
-        if id == self.me || property("network") != Some(self.network.as_str()) {
-            return None;
-        }
-        let addresses = service.addresses.iter().map(|ip| SocketAddr::new(ip.to_ip_addr(), service.port));
-        Some((id, addresses.take(MAX_ADDRESSES).collect()))
     }
 }
 
@@ -70,36 +47,71 @@ impl Drop for LocalNetwork {
     }
 }
 
+/// What this peer says about itself, its addresses still to be filled in.
+fn announcement(me: PeerId, network: &NetworkId, port: u16) -> Result<ServiceInfo, mdns_sd::Error> {
+    let id = me.to_string();
+    // A label has 63 characters at most; the whole id is in the properties.
+    let name = &id[..32];
+    let properties = [("id", id.as_str()), ("network", network.as_str())];
+    ServiceInfo::new(SERVICE, name, &format!("{name}.local."), "", port, &properties[..])
+}
+
+/// Whom an announcement names, if it is another peer of the same network.
+fn judge(service: &ResolvedService, me: PeerId, network: &NetworkId) -> Option<(PeerId, Vec<SocketAddr>)> {
+    let property = |key| service.txt_properties.get_property_val_str(key);
+    let id: PeerId = property("id")?.parse().ok()?;
+    if id == me || property("network") != Some(network.as_str()) {
+        return None;
+    }
+    let addresses = service.addresses.iter().map(|ip| SocketAddr::new(ip.to_ip_addr(), service.port));
+    Some((id, addresses.take(MAX_ADDRESSES).collect()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use apoidea_model::Key;
-    use mdns_sd::IfKind;
-    use std::time::Duration;
-    use tokio::time;
 
-    /// A daemon that multicasts on loopback only, on a port of the tests' own.
-    fn daemon() -> ServiceDaemon {
-        let daemon = ServiceDaemon::new_with_port(53_535).unwrap();
-        daemon.disable_interface(IfKind::All).unwrap();
-        daemon.enable_interface(IfKind::LoopbackV4).unwrap();
-        daemon
+    fn peer(name: &str) -> PeerId {
+        PeerId::at(Key::hash(name))
     }
 
-    #[tokio::test]
-    async fn peers_of_one_network_find_each_other_and_no_others() {
-        let join = |name: &str, network: &str, port| {
-            let id = PeerId::at(Key::hash(name));
-            (id, LocalNetwork::over(daemon(), id, network.parse().unwrap(), port).unwrap())
+    #[test]
+    fn only_other_peers_of_the_same_network_are_found() {
+        let (here, elsewhere): (NetworkId, NetworkId) =
+            ("here".parse().unwrap(), "elsewhere".parse().unwrap());
+        let heard = |who: &str, network: &NetworkId| {
+            let service = announcement(peer(who), network, 1003).unwrap().as_resolved_service();
+            judge(&service, peer("me"), &here)
         };
-        let (_, a) = join("a", "here", 1001);
-        let (_stranger, _elsewhere) = join("b", "elsewhere", 1002);
-        let (c_id, _c) = join("c", "here", 1003);
-        let (found, addresses) = time::timeout(Duration::from_secs(20), a.next()).await.unwrap().unwrap();
-        assert_eq!(found, c_id);
-        assert!(
-            addresses.iter().all(|address| address.port() == 1003 && address.ip().is_loopback()),
-            "{addresses:?}"
-        );
+        assert_eq!(heard("other", &here), Some((peer("other"), vec![])));
+        assert_eq!(heard("other", &elsewhere), None);
+        assert_eq!(heard("me", &here), None);
+    }
+
+    #[test]
+    fn addresses_carry_the_announced_port_and_are_boundedly_many() {
+        let ips = (1..=40).map(|n| format!("127.0.0.{n}")).collect::<Vec<_>>().join(",");
+        let id = peer("other").to_string();
+        let properties = [("id", id.as_str()), ("network", "here")];
+        let info = ServiceInfo::new(SERVICE, "x", "x.local.", ips.as_str(), 1003, &properties[..]).unwrap();
+        let found = judge(&info.as_resolved_service(), peer("me"), &"here".parse().unwrap());
+        let (_, addresses) = found.unwrap();
+        assert_eq!(addresses.len(), MAX_ADDRESSES);
+        assert!(addresses.iter().all(|address| address.port() == 1003), "{addresses:?}");
+    }
+
+    #[test]
+    fn an_announcement_without_a_proper_id_is_ignored() {
+        for id in ["", "12", "not an id"] {
+            let properties = [("id", id), ("network", "here")];
+            let info =
+                ServiceInfo::new(SERVICE, "x", "x.local.", "127.0.0.1", 1003, &properties[..]).unwrap();
+            assert_eq!(
+                judge(&info.as_resolved_service(), peer("me"), &"here".parse().unwrap()),
+                None,
+                "{id:?}"
+            );
+        }
     }
 }

@@ -58,14 +58,17 @@ impl AddressBook {
         book
     }
 
-    /// What to remember, the peers heard of most recently last.
+    /// What to remember, the peers heard of most recently last. What the user configures is asked anew at every start,
+    /// so it is remembered as merely proven.
     pub fn snapshot(&self) -> Vec<Entry> {
         let mut listings: Vec<_> = self.entries.iter().collect();
         listings.sort_by_key(|(id, listing)| (listing.heard, **id));
-        listings
-            .into_iter()
-            .map(|(&id, listing)| Entry { id, addresses: listing.addresses.clone() })
-            .collect()
+        let remembered = |(address, source): &(SocketAddr, Source)| (*address, (*source).min(Source::Proven));
+        let entry = |(&id, listing): (&PeerId, &Listing)| Entry {
+            id,
+            addresses: listing.addresses.iter().map(remembered).collect(),
+        };
+        listings.into_iter().map(entry).collect()
     }
 
     /// Takes note of an address. What is known from a better source stays.
@@ -200,7 +203,12 @@ mod tests {
         for n in 0..20 {
             book.learn(peer(n % 5), address(n), if n < 10 { Source::Told } else { Source::Proven });
         }
+        book.learn(peer(9), "192.168.0.1:1".parse().unwrap(), Source::Configured);
         let restored = AddressBook::from_snapshot(book.snapshot());
+        assert!(
+            restored.addresses(peer(9), AddressPolicy::Global).is_empty(),
+            "the user may have changed their mind"
+        );
         for n in 0..5 {
             let sorted = |book: &AddressBook| {
                 let mut addresses = book.addresses(peer(n), AddressPolicy::Global);

@@ -65,7 +65,7 @@ async fn when_an_owner_crashes_the_next_takes_over_and_says_so(kin: Kin) {
     let mut changes = nodes[heir].overlay.arc_changes();
     let at = find(&nodes, |node| node.me() == owners[0]);
     let victim = nodes.remove(at);
-    victim.crash();
+    victim.crash().await;
     let start = Instant::now();
     let error = nodes[0].overlay.request(owners[0], ECHO, Bytes::new()).await.unwrap_err();
     assert!(error.is_absence(), "{error}");
@@ -99,7 +99,7 @@ async fn a_member_that_starts_late_takes_keys_from_others_who_say_so(kin: Kin) {
 async fn owners_stay_reachable_while_members_come_and_go(kin: Kin) {
     let network = Network::new(kin, 6);
     let mut nodes = network.grow(5).await;
-    nodes.pop().unwrap().crash();
+    nodes.pop().unwrap().crash().await;
     nodes.push(network.start(5));
     settle(&nodes).await;
     for key in keys().into_iter().take(10) {

@@ -34,9 +34,10 @@ impl Node {
         self.overlay.me()
     }
 
-    /// Stops at once, without telling anyone.
-    pub fn crash(mut self) {
-        self.runtime.take().unwrap().shutdown_background();
+    /// Stops at once, without telling anyone; nothing of it runs any more when this returns.
+    pub async fn crash(mut self) {
+        let runtime = self.runtime.take().unwrap();
+        tokio::task::spawn_blocking(move || runtime.shutdown_timeout(PATIENCE)).await.unwrap();
     }
 }
 
