@@ -88,6 +88,12 @@ impl Fingers {
         })
     }
 
+    /// The nearest finger at or after `key`.
+    pub fn nearest_after(&self, me: Key, key: Key) -> Option<&Contact> {
+        let is_after = |contact: &&Contact| contact.key() == key || contact.key().between(key, me);
+        self.farthest_first.iter().rev().flatten().find(is_after)
+    }
+
     /// Distinct fingers, farthest first.
     pub fn distinct(&self) -> Vec<Contact> {
         let mut all: Vec<Contact> = self.farthest_first.iter().flatten().cloned().collect();

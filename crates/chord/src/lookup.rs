@@ -11,6 +11,8 @@ use apoidea_model::{Key, PeerId, Time};
 const MAX_CANDIDATES: usize = 64;
 /// Peers asked before a lookup gives up: ten times what half a dead ring needs.
 const MAX_ASKED: usize = 96;
+/// Times that a lookup begins again from the asker's own tables.
+const MAX_BEGINNINGS: u32 = 8;
 /// Requests in flight when many peers were found silent.
 const MAX_PARALLEL: usize = 8;
 /// Nearest predecessors asked again after everyone they named was dead.
@@ -33,6 +35,7 @@ pub(crate) struct Lookup {
     hint: Option<PeerId>,
     parallel: usize,
     asked: usize,
+    beginnings: u32,
 }
 
 /// What a lookup is for.
@@ -100,6 +103,7 @@ impl Lookup {
             hint: None,
             parallel,
             asked: 0,
+            beginnings: 0,
         }
     }
 
@@ -129,9 +133,10 @@ impl Lookup {
         self.covered |= !after.is_empty();
     }
 
-    /// Is there anyone left to ask?
-    pub fn has_new(&self) -> bool {
-        self.before.iter().chain(&self.after).any(|c| c.state == State::New)
+    /// May the search begin again with what the asker itself knows? Only so often, or it would never end.
+    pub fn may_begin_again(&mut self) -> bool {
+        self.beginnings += 1;
+        self.beginnings <= MAX_BEGINNINGS
     }
 
     /// A peer to ask first, because it was the owner before.

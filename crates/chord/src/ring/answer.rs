@@ -119,6 +119,9 @@ impl Ring {
     }
 
     fn answer_roster(&mut self, turn: &mut Turn<'_>, asker: &Contact, digest: u64) -> Response {
+        if self.scale == Scale::Large && !self.is_busy() && self.may_be_few() {
+            self.become_few(turn);
+        }
         if self.scale == Scale::Large {
             if !self.is_busy() {
                 self.rectify(turn, asker, None);
@@ -136,25 +139,28 @@ impl Ring {
     /// nearest to the key first. Only peers that are nearer to it than this one.
     pub(super) fn route(&self, key: Key, reach: Reach, now: Time) -> (Vec<Contact>, Vec<Contact>) {
         let me = self.me.key();
+        let is_before = |c: &&Contact| c.key().between(me, key);
+        let is_after = |c: &&Contact| c.key() == key || c.key().between(key, me);
         if self.scale == Scale::Small {
-            let is_before = |c: &&Contact| c.key().between(me, key);
-            let is_after = |c: &&Contact| c.key() == key || c.key().between(key, me);
             let before = self.roster.anticlockwise(key).take_while(is_before).take(reach.around);
             let after = self.roster.clockwise(key).take_while(is_after).take(reach.after);
             return (before.cloned().collect(), after.cloned().collect());
         }
         if self.neighbours.span(key) {
-            let is_other = |contact: &&&Contact| contact.id != self.me.id;
             let run: Vec<&Contact> = self.neighbours.run(&self.me).collect();
             let first = run[0].key();
             let at = run.partition_point(|c| c.key() == first || c.key().between(first, key));
-            let before = run[..at].iter().rev().take_while(is_other).take(reach.around);
-            let after = run[at..].iter().take_while(is_other).take(reach.after);
-            return (before.copied().cloned().collect(), after.copied().cloned().collect());
+            let before = run[..at].iter().copied().rev().take_while(is_before).take(reach.around);
+            let after = run[at..].iter().copied().take_while(is_after).take(reach.after);
+            return (before.cloned().collect(), after.cloned().collect());
         }
         let fingers = self.fingers.before(me, key);
         let living = fingers.chain(self.neighbours.successors().iter().rev());
         let living = living.filter(|contact| !self.suspects.contains(contact.id, now));
-        (living.take(reach.before).cloned().collect(), Vec::new())
+        let before: Vec<Contact> = living.take(reach.before).cloned().collect();
+        // Should everyone up to the first finger be dead, that finger knows who is before it.
+        let is_at_end = self.fingers.before(me, key).next().is_none();
+        let after = is_at_end.then(|| self.fingers.nearest_after(me, key).cloned()).flatten();
+        (before, after.into_iter().collect())
     }
 }

@@ -101,6 +101,16 @@ impl Ring {
         }
     }
 
+    /// A member has said goodbye. Whoever is left alone that way is not lost: it is the last.
+    pub(super) fn part_from_member(&mut self, turn: &mut Turn<'_>, gone: PeerId) {
+        if self.roster.len() > 1 || !self.roster.contains(gone) {
+            return self.drop_member(turn, gone);
+        }
+        self.roster.clear();
+        self.neighbours.clear();
+        self.be_alone(turn);
+    }
+
     fn compute_neighbours(&mut self, turn: &mut Turn<'_>) {
         let me = self.me.key();
         self.neighbours.set_successors(self.roster.clockwise(me));
@@ -121,6 +131,11 @@ impl Ring {
         (self.known, self.told) = (None, None);
         self.fit_fingers();
         self.hurry(turn);
+    }
+
+    /// Someone keeps a roster: are we few? Not if there are clearly more than a roster holds.
+    pub(super) fn may_be_few(&self) -> bool {
+        self.size_estimate() < 2.0 * self.most_few() as f64
     }
 
     /// Few enough again: whoever is in the lists is a member once it has answered.

@@ -77,7 +77,7 @@ impl Ring {
         self.run_lookup(turn, lookup);
     }
 
-    fn be_alone(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn be_alone(&mut self, turn: &mut Turn<'_>) {
         self.phase = Phase::Alone;
         self.scale = Scale::Small;
         self.round_at = turn.now + turn.spread(self.settings.stabilize_every);
@@ -165,12 +165,12 @@ impl Ring {
             return;
         }
         if self.scale == Scale::Small {
-            return self.drop_member(turn, gone);
+            return self.part_from_member(turn, gone);
         }
         let was_head = self.neighbours.head().is_some_and(|head| head.id == gone);
         self.neighbours.remove(gone);
+        self.known = None;
         if was_head {
-            self.known = None;
             after.into_vec().iter().for_each(|contact| self.book.met(contact, turn.rng));
             self.hurry(turn);
         }

@@ -123,11 +123,12 @@ impl Ring {
     /// Everyone that others have named is dead: does this peer itself know more?
     fn has_more(&self, turn: &mut Turn<'_>, lookup: &mut Lookup) -> bool {
         let is_own_way = matches!(lookup.goal, Goal::User { .. } | Goal::Finger(_));
-        if is_own_way {
-            let target = lookup.target();
-            self.seed(turn, lookup, target);
+        if !is_own_way || !lookup.may_begin_again() {
+            return false;
         }
-        is_own_way && lookup.has_new()
+        let target = lookup.target();
+        self.seed(turn, lookup, target);
+        true
     }
 
     fn ask_find(&mut self, turn: &mut Turn<'_>, lookup: &Lookup, to: &Contact, side: Side) -> bool {

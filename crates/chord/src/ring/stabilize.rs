@@ -43,15 +43,16 @@ impl Ring {
         if self.scale == Scale::Small || !is_head {
             return self.finish_operation(turn);
         }
-        let Response::Neighbours { predecessor, successors, .. } = response else {
+        let Response::Neighbours { predecessor, successors, scale } = response else {
             self.ask_again_soon(turn);
             return self.finish_operation(turn);
         };
-        if predecessor == Predecessor::You {
-            self.told = Some((head.id, self.telling));
-        }
+        // Only a predecessor's word about those before it is kept, and only in a large ring.
+        let is_heard = predecessor == Predecessor::You && scale == Scale::Large;
+        self.told = is_heard.then_some((head.id, self.telling));
         let is_wrapped = self.take_successors(turn, &head, successors);
-        if is_wrapped || self.neighbours.meet() {
+        let is_told_few = scale == Scale::Small && self.may_be_few();
+        if is_wrapped || is_told_few || self.neighbours.meet() {
             self.finish_operation(turn);
             return self.become_few(turn);
         }

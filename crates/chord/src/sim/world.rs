@@ -30,6 +30,8 @@ pub struct World {
     pub network: Network,
     /// What was counted.
     pub tally: Tally,
+    /// Every change of an arc and whose it was, where someone wants to know.
+    pub arc_changes: Option<Vec<(u32, ArcChange)>>,
     /// Invariants that were broken.
     pub violations: Vec<String>,
     settings: Settings,
@@ -78,6 +80,7 @@ impl World {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             network,
             tally: Tally::default(),
+            arc_changes: None,
             violations: Vec::new(),
             settings,
             queue: Queue::default(),
@@ -209,6 +212,7 @@ impl World {
 
     fn note_arc(&mut self, peer: u32, change: ArcChange) {
         let key = self.peers[peer as usize].contact.key();
+        self.arc_changes.iter_mut().for_each(|changes| changes.push((peer, change)));
         match change {
             ArcChange::Gained { .. } => self.owners.insert(key, peer),
             ArcChange::Lost { to: None, .. } => self.owners.remove(&key),
@@ -289,6 +293,17 @@ impl World {
         self.living.swap_remove(place);
         if let Some(&moved) = self.living.get(place) {
             self.peers[moved as usize].place_among_living = place;
+        }
+    }
+
+    /// A dead peer comes back under its old id, and remembers nothing.
+    pub fn revive(&mut self, peer: u32) {
+        let state = &mut self.peers[peer as usize];
+        if state.state == State::Dead {
+            state.state = State::Awake;
+            state.ring = Some(Ring::new(state.contact.clone(), self.settings.clone()));
+            state.place_among_living = self.living.len();
+            self.living.push(peer);
         }
     }
 

@@ -1,0 +1,270 @@
+//! Rings of a few to a few hundred peers, driven by the simulator: what must hold whatever happens to them.
+
+use apoidea_chord::{
+    ArcChange, Event, Settings,
+    sim::{Network, RoundTripMatrix, World, survey},
+};
+use apoidea_model::Key;
+use proptest::prelude::*;
+use std::time::Duration;
+
+const R: usize = 3;
+const ROUND: Duration = Duration::from_secs(10);
+
+fn world(seed: u64, loss: f64) -> World {
+    let settings = Settings { successors: R, ..Settings::default() };
+    World::new(seed, settings, Network::new(RoundTripMatrix::planetlab(), loss))
+}
+
+/// Joins through up to three of the living, and lets nothing happen meanwhile.
+fn join(world: &mut World) -> u32 {
+    let entries = world.living().iter().take(3).map(|&peer| world.contact(peer).clone()).collect();
+    let newcomer = world.spawn();
+    world.tell(newcomer, Event::Join(entries));
+    newcomer
+}
+
+fn ring_of(count: usize, seed: u64) -> World {
+    let mut world = world(seed, 0.0);
+    for _ in 0..count {
+        join(&mut world);
+        world.run_for(Duration::from_secs(2));
+    }
+    settle(&mut world);
+    world
+}
+
+/// Lets the ring come to rest, and says so if it does not.
+fn settle(world: &mut World) {
+    for _ in 0..180 {
+        world.run_for(ROUND);
+        if survey(world).is_fixpoint() {
+            break;
+        }
+    }
+    assert!(survey(world).is_fixpoint(), "not at rest after half an hour: {:?}", survey(world));
+    assert!(world.violations.is_empty(), "{:?}", world.violations);
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Happening {
+    Join,
+    Leave(usize),
+    Crash(usize),
+    Return(usize),
+    Doze(usize),
+    Wait(u64),
+}
+
+fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+    let one = prop_oneof![
+        4 => Just(Happening::Join),
+        1 => any::<usize>().prop_map(Happening::Leave),
+        2 => any::<usize>().prop_map(Happening::Crash),
+        1 => any::<usize>().prop_map(Happening::Return),
+        1 => any::<usize>().prop_map(Happening::Doze),
+        4 => (1u64..20_000).prop_map(Happening::Wait),
+    ];
+    prop::collection::vec(one, 1..40)
+}
+
+fn happen(world: &mut World, happening: Happening, dead: &mut Vec<u32>) {
+    let pick = |world: &World, at: usize| world.living()[at % world.living().len()];
+    let several = world.living().len() > 1;
+    match happening {
+        Happening::Join => {
+            join(world);
+        }
+        Happening::Leave(at) if several => world.leave(pick(world, at)),
+        Happening::Crash(at) if several => {
+            let victim = pick(world, at);
+            world.kill(victim);
+            dead.push(victim);
+        }
+        Happening::Return(at) if !dead.is_empty() => {
+            let peer = dead.swap_remove(at % dead.len());
+            let entries = world.living().iter().take(3).map(|&peer| world.contact(peer).clone()).collect();
+            world.revive(peer);
+            world.tell(peer, Event::Join(entries));
+        }
+        Happening::Doze(at) => {
+            let peer = pick(world, at);
+            world.sleep(peer);
+            world.run_for(Duration::from_secs(1 + at as u64 % 90));
+            world.rouse(peer);
+        }
+        Happening::Wait(millis) => world.run_for(Duration::from_millis(millis)),
+        _ => {}
+    }
+}
+
+fn owners(world: &World, key: Key) -> Vec<u32> {
+    let owns =
+        |&&peer: &&u32| world.ring(peer).is_some_and(|ring| ring.arc().is_some_and(|arc| arc.contains(key)));
+    world.living().iter().filter(owns).copied().collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// With r = 3 a ring is small up to seven peers, so these cross that border in both directions.
+    #[test]
+    fn whatever_happens_the_ring_comes_to_rest_with_one_owner_per_key(
+        seed in any::<u64>(),
+        lossy in any::<bool>(),
+        before in 1usize..12,
+        happenings in happenings(),
+        keys in prop::collection::vec(any::<[u8; 32]>(), 8),
+    ) {
+        let mut world = world(seed, 0.0);
+        for _ in 0..before {
+            join(&mut world);
+            world.run_for(Duration::from_millis(500));
+        }
+        if lossy {
+            world.network = Network::new(RoundTripMatrix::planetlab(), 0.02);
+        }
+        let mut dead = Vec::new();
+        happenings.into_iter().for_each(|happening| happen(&mut world, happening, &mut dead));
+        world.network = Network::new(RoundTripMatrix::planetlab(), 0.0);
+        settle(&mut world);
+        for key in keys.into_iter().map(Key::from_bytes) {
+            prop_assert_eq!(owners(&world, key), Vec::from_iter(world.owner(key)));
+        }
+    }
+
+    #[test]
+    fn a_join_moves_keys_only_to_the_newcomer(seed in any::<u64>(), count in 1usize..14) {
+        let mut world = ring_of(count, seed);
+        world.arc_changes = Some(Vec::new());
+        let newcomer = join(&mut world);
+        settle(&mut world);
+        let arc = world.ring(newcomer).and_then(|ring| ring.arc()).expect("a settled member owns an arc");
+        for (peer, change) in world.arc_changes.take().unwrap_or_default() {
+            match change {
+                ArcChange::Gained { arc: gained, .. } => prop_assert_eq!((peer, gained), (newcomer, arc)),
+                ArcChange::Lost { arc: lost, to } => {
+                    prop_assert_eq!(to, Some(world.contact(newcomer).id));
+                    prop_assert_eq!(lost, arc);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_leave_moves_keys_only_from_the_leaver(seed in any::<u64>(), count in 2usize..14) {
+        let mut world = ring_of(count, seed);
+        let leaver = world.living()[seed as usize % count];
+        let (id, arc) = (world.contact(leaver).id, world.ring(leaver).and_then(|ring| ring.arc()));
+        world.arc_changes = Some(Vec::new());
+        world.leave(leaver);
+        settle(&mut world);
+        for (peer, change) in world.arc_changes.take().unwrap_or_default() {
+            match change {
+                ArcChange::Gained { arc: gained, from } => {
+                    prop_assert!(peer != leaver);
+                    prop_assert_eq!((from, Some(gained)), (Some(id), arc));
+                }
+                ArcChange::Lost { arc: lost, .. } => prop_assert_eq!((peer, Some(lost)), (leaver, arc)),
+            }
+        }
+    }
+}
+
+/// What broke the published protocol in Zave's analyses (arXiv 1502.06461 §3 and §4, 1610.01140 §3), each in a ring
+/// that is kept as a roster and in one that is kept by Chord.
+#[test]
+fn the_known_anomalies_do_not_happen() {
+    type Anomaly = (&'static str, fn(&mut World));
+    let in_order = |world: &World| {
+        let mut order = world.living().to_vec();
+        order.sort_by_key(|&peer| world.contact(peer).id);
+        order
+    };
+    let anomalies: [Anomaly; 8] = [
+        ("two join at once between the same neighbours", |world| {
+            join(world);
+            join(world);
+        }),
+        ("a newcomer's successor dies before it is told", |world| {
+            let newcomer = join(world);
+            world.run_for(Duration::from_millis(700));
+            let successor = world.ring(newcomer).and_then(|ring| ring.successors().first().cloned());
+            if let Some(successor) = successor {
+                let number = *world.members().get(&successor.key()).expect("a successor is a member");
+                world.kill(number);
+            }
+        }),
+        ("a newcomer dies as soon as it is in the lists", |world| {
+            let newcomer = join(world);
+            world.run_for(ROUND);
+            world.kill(newcomer);
+        }),
+        ("a peer dies and returns at once under its id", |world| {
+            let peer = world.living()[1];
+            let entry = world.contact(world.living()[0]).clone();
+            world.kill(peer);
+            world.revive(peer);
+            world.tell(peer, Event::Join(vec![entry]));
+        }),
+        ("two neighbours die together", |world| {
+            let mut order = world.living().to_vec();
+            order.sort_by_key(|&peer| world.contact(peer).id);
+            world.kill(order[0]);
+            world.kill(order[1]);
+        }),
+        ("as many neighbours die as the list is long", |world| {
+            let mut order = world.living().to_vec();
+            order.sort_by_key(|&peer| world.contact(peer).id);
+            order.truncate(R.min(order.len() - 1));
+            order.into_iter().for_each(|peer| world.kill(peer));
+        }),
+        ("all but one die", |world| {
+            while world.living().len() > 1 {
+                world.kill(world.living()[0]);
+            }
+        }),
+        ("a neighbour leaves while another joins and a third dies", |world| {
+            let mut order = world.living().to_vec();
+            order.sort_by_key(|&peer| world.contact(peer).id);
+            join(world);
+            world.leave(order[0]);
+            world.kill(order[1]);
+        }),
+    ];
+    for (size, seed) in [(3, 1), (3, 2), (7, 3), (8, 4), (9, 5), (12, 6)] {
+        for (name, anomaly) in anomalies {
+            let mut world = ring_of(size, seed);
+            anomaly(&mut world);
+            for _ in 0..180 {
+                world.run_for(ROUND);
+            }
+            assert!(survey(&world).is_fixpoint(), "{name}, {size} peers, seed {seed}: {:?}", survey(&world));
+            assert_eq!(world.violations, Vec::<String>::new(), "{name}, {size} peers, seed {seed}");
+            assert_eq!(in_order(&world).len(), world.members().len());
+        }
+    }
+}
+
+#[test]
+fn two_founders_that_hear_of_each_other_become_one_ring() {
+    let mut world = world(7, 0.0);
+    for _ in 0..2 {
+        let founder = world.spawn();
+        world.tell(founder, Event::Join(Vec::new()));
+    }
+    world.run_for(ROUND);
+    assert_eq!(survey(&world).orphans, 1, "two rings of one");
+    let other = world.contact(1).clone();
+    world.tell(0, Event::Learned(vec![other]));
+    settle(&mut world);
+}
+
+#[test]
+fn peers_that_all_start_at_once_and_only_know_each_other_find_together() {
+    let mut world = world(8, 0.0);
+    let peers: Vec<u32> = (0..20).map(|_| world.spawn()).collect();
+    let everyone: Vec<_> = peers.iter().map(|&peer| world.contact(peer).clone()).collect();
+    peers.into_iter().for_each(|peer| world.tell(peer, Event::Join(everyone.clone())));
+    settle(&mut world);
+}
