@@ -1,0 +1,82 @@
+"""One crawl of one contestant: what it used, by the kernel's account, and what it got, by the server's log."""
+
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+# A contestant that does not end by itself is told to when nobody has asked for anything for so long.
+QUIET = 3.0
+# Nobody takes so long unless stuck.
+DEADLINE = 900.0
+
+
+@dataclasses.dataclass
+class Result:
+    """What a crawl came to."""
+
+    pages: int
+    requests: int
+    coverage: float
+    cpu_seconds: float
+    seconds: float
+    peak_mib: float
+
+    @property
+    def pages_per_cpu_second(self):
+        return self.pages / self.cpu_seconds
+
+    @property
+    def pages_per_second(self):
+        return self.pages / self.seconds
+
+
+def crawl(contestant, known, server, work):
+    """Lets one contestant crawl the corpus from an empty folder."""
+    folder = work / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    server.served()
+    command = contestant.command(known["start"], folder)
+    with (work / "last.out").open("wb") as out:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=folder)
+        over = threading.Event()
+        watcher = threading.Thread(target=watch, args=(process, contestant, server, over))
+        watcher.start()
+        # Of the process and of all its descendants that it waited for.
+        _, _, usage = os.wait4(process.pid, 0)
+        over.set()
+        process.returncode = 0
+        watcher.join()
+    return judge(server.served(), usage, known)
+
+
+def watch(process, contestant, server, over):
+    """Ends a contestant that would not, and one that is stuck."""
+    started = quiet_since = time.monotonic()
+    size = server.size()
+    while not over.wait(0.25):
+        now = time.monotonic()
+        if server.size() != size:
+            size, quiet_since = server.size(), now
+        is_done = not contestant.ends and now - quiet_since > QUIET and now - started > 2 * QUIET
+        if is_done or now - started > DEADLINE:
+            process.send_signal(signal.SIGTERM)
+            quiet_since = started = now
+
+
+def judge(served, usage, known):
+    """Pages are counted once each, whatever was asked for besides."""
+    pages = {page for _, status, page in served if status == 200} & set(known["pages"])
+    times = [at for at, _, _ in served] or [0.0, 1.0]
+    return Result(
+        pages=len(pages),
+        requests=len(served),
+        coverage=len(pages) / len(known["pages"]),
+        cpu_seconds=usage.ru_utime + usage.ru_stime,
+        seconds=max(times) - min(times),
+        peak_mib=usage.ru_maxrss / 1024,
+    )
