@@ -112,7 +112,9 @@ impl Place {
     }
 }
 
+/// Names are complete: what the user's machine would append to them is nobody's entry point.
 async fn look_up(resolver: &TokioResolver, name: &str, port: u16) -> Vec<SocketAddr> {
+    let name = &format!("{}.", name.trim_end_matches('.'));
     let mut found = Vec::new();
     for (host, port) in services(resolver, name).await {
         found.extend(hosts(resolver, &host, port).await);
@@ -149,6 +151,16 @@ async fn hosts(resolver: &TokioResolver, name: &str, port: u16) -> Vec<SocketAdd
 mod tests {
     use super::*;
     use apoidea_model::Key;
+    use hickory_resolver::{
+        config::{ConnectionConfig, NameServerConfig, ResolverConfig},
+        net::runtime::TokioRuntimeProvider,
+        proto::{
+            op::{Message, OpCode},
+            rr::{Name, Record, rdata::SRV},
+        },
+    };
+    use std::net::Ipv4Addr;
+    use tokio::net::UdpSocket;
 
     #[test]
     fn every_way_to_write_an_entry_point_round_trips() {
@@ -166,6 +178,58 @@ mod tests {
             let id = id.map(|id| format!("{id}@")).unwrap_or_default();
             assert_eq!(entry.to_string(), format!("{id}{place}"), "{text}");
             assert_eq!(entry.to_string().parse(), Ok(entry));
+        }
+    }
+
+    /// A name server on loopback that knows one service, one host and nothing else; and a resolver that asks it.
+    async fn resolver() -> TokioResolver {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let port = socket.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let mut buffer = [0; 1500];
+            while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
+                let question = Message::from_vec(&buffer[..length]).unwrap();
+                socket.send_to(&answer(&question).to_vec().unwrap(), from).await.unwrap();
+            }
+        });
+        let mut connection = ConnectionConfig::udp();
+        connection.port = port;
+        connection.bind_addr = Some("127.0.0.1:0".parse().unwrap());
+        let mut server = NameServerConfig::udp("127.0.0.1".parse().unwrap());
+        server.connections = vec![connection];
+        let config = ResolverConfig::from_parts(None, vec![], vec![server]);
+        TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()).build().unwrap()
+    }
+
+    fn answer(question: &Message) -> Message {
+        let query = &question.queries[0];
+        let host = Name::from_ascii("host.example.").unwrap();
+        let data = match (query.name().to_ascii().as_str(), query.query_type()) {
+            ("_apoidea._udp.ring.example.", RecordType::SRV) => Some(RData::SRV(SRV::new(0, 0, 4000, host))),
+            ("host.example.", RecordType::A) => {
+                Some(RData::A("127.0.0.9".parse::<Ipv4Addr>().unwrap().into()))
+            }
+            _ => None,
+        };
+        let mut answer = Message::response(question.metadata.id, OpCode::Query);
+        answer.add_query(query.clone());
+        answer.add_answers(data.map(|data| Record::from_rdata(query.name().clone(), 60, data)));
+        answer
+    }
+
+    #[tokio::test]
+    async fn a_name_leads_to_its_services_or_else_to_its_own_addresses() {
+        let resolver = resolver().await;
+        for (name, addresses) in [
+            ("ring.example", vec!["127.0.0.9:4000"]),
+            ("host.example", vec!["127.0.0.9:27643"]),
+            ("host.example:99", vec!["127.0.0.9:99"]),
+            ("nobody.example", vec![]),
+        ] {
+            let entry: EntryPoint = name.parse().unwrap();
+            let addresses: Vec<SocketAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
+            assert_eq!(entry.place.addresses(Some(&resolver)).await, addresses, "{name}");
+            assert!(entry.place.addresses(None).await.is_empty());
         }
     }
 
