@@ -1,6 +1,7 @@
 //! What can be typed after `apoidea`.
 
 use anyhow::Context;
+use apoidea_chord::sim::Scenario;
 use apoidea_peer::Config;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -88,6 +89,20 @@ pub enum Command {
         #[command(flatten)]
         output: Output,
     },
+    /// Show the network as the running peer sees it
+    Peers(Output),
+    /// Say which peers are responsible for a domain, its owner first
+    Owners {
+        /// The domain
+        domain: String,
+        /// The owner and the holders of copies, together
+        #[arg(long, default_value_t = 3)]
+        count: usize,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Simulate a ring of many peers and print how it did
+    Simulate(SimulateOptions),
     /// List the pages fetched last
     Pages(Output),
     /// Print a link that opens the running peer's dashboard once
@@ -146,6 +161,33 @@ pub struct DemoOptions {
     /// End when everything is crawled
     #[arg(long)]
     pub exit_when_done: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SimulateOptions {
+    /// What happens: steady, dead, crash, churn, weibull, partition, sleep or growth
+    #[arg(long, default_value = "steady")]
+    pub scenario: Scenario,
+    /// How many peers
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub peers: u64,
+    /// Where all randomness comes from; the same number gives the same run
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Length of the successor lists
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub successors: u64,
+    /// Lookups that are measured
+    #[arg(long, default_value_t = 10_000)]
+    pub lookups: usize,
+    /// Simulated minutes, where the scenario has no natural end
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1440))]
+    pub minutes: u64,
+    /// Share of messages lost, 0 to 0.5
+    #[arg(long, default_value_t = 0.0)]
+    pub loss: f64,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,8 @@ use crate::{
     arguments::{Output, Place},
     client::Client,
 };
-use apoidea_peer::{DomainRow, OpenLink, PageEvent, SeedAnswer, SeedRequest, Status};
+use apoidea_model::PeerId;
+use apoidea_peer::{DomainRow, NetworkStatus, OpenLink, PageEvent, SeedAnswer, SeedRequest, Status};
 use std::{
     io::{self, BufRead},
     process::ExitCode,
@@ -29,6 +30,7 @@ pub fn status(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
         ("under way", format!("{} fetches, {} pages being kept", status.fetching, status.processing)),
         ("archive", indicatif::HumanBytes(status.archive_bytes).to_string()),
         ("memory", indicatif::HumanBytes(status.memory_bytes).to_string()),
+        ("network", status.network.clone()),
         ("disallowed", format!("{} URLs by robots.txt", totals.disallowed)),
     ];
     for (name, value) in rows {
@@ -100,6 +102,54 @@ pub fn pages(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+pub fn peers(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
+    let status: NetworkStatus = Client::connect(place)?.get("/api/peers")?;
+    if output.json {
+        return print_json(&status);
+    }
+    println!("{} ({})", status.me, status.standing);
+    println!("owns {:.2} % of all keys, listens on {}", 100.0 * status.share, list(&status.listens));
+    for (name, peers) in [
+        ("predecessor", status.predecessor.as_slice()),
+        ("successors", &status.successors),
+        ("fingers", &status.fingers),
+        ("leaves", &status.leaves),
+    ] {
+        println!("  {name:<12} {}", list(&peers.iter().map(|peer| short(*peer)).collect::<Vec<_>>()));
+    }
+    println!("  {:<16} {:<24} {:>8}  version", "connected", "address", "rtt");
+    for peer in &status.connected {
+        let address = peer.address.to_string();
+        println!("  {:<16} {address:<24} {:>5.1} ms  {}", short(peer.id), peer.rtt_ms, peer.version);
+    }
+    let kinds = status.traffic.kinds.values();
+    let (received, sent) = kinds.fold((0, 0), |(i, o), kind| (i + kind.bytes_in, o + kind.bytes_out));
+    println!("  received {}, sent {}", indicatif::HumanBytes(received), indicatif::HumanBytes(sent));
+    for (kind, sent, received) in &status.ring_messages {
+        println!("  {kind:<16} {sent:>8} sent {received:>8} received");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn owners(place: &Place, domain: &str, count: usize, output: Output) -> anyhow::Result<ExitCode> {
+    let domain: String = url::form_urlencoded::byte_serialize(domain.as_bytes()).collect();
+    let query = format!("/api/owners?domain={domain}&count={count}");
+    let owners: Vec<PeerId> = Client::connect(place)?.get(&query)?;
+    if output.json {
+        return print_json(&owners);
+    }
+    owners.iter().for_each(|owner| println!("{owner}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn short(peer: PeerId) -> String {
+    peer.to_string()[..12].to_owned()
+}
+
+fn list(items: &[impl ToString]) -> String {
+    if items.is_empty() { "none".to_owned() } else { items.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ") }
 }
 
 pub fn dashboard(place: &Place) -> anyhow::Result<ExitCode> {

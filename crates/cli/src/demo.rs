@@ -2,7 +2,7 @@
 
 use crate::{arguments::DemoOptions, run};
 use anyhow::Context;
-use apoidea_peer::{Bounded, Config};
+use apoidea_peer::{Bounded, Config, LocalDiscovery};
 use apoidea_toyweb::ToyWeb;
 use std::{fs, process::ExitCode};
 
@@ -23,6 +23,8 @@ async fn show(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     fs::write(&certificate, web.ca_pem())?;
     let mut config = Config::default();
     config.api.port = 0;
+    config.network.port = 0;
+    config.network.local_network = LocalDiscovery::Off;
     config.archive.keep_free_mib = Bounded::new(0)?;
     let crawl = &mut config.crawl;
     crawl.seeds = web.seeds();

@@ -10,6 +10,7 @@ mod demo;
 mod export;
 mod progress;
 mod run;
+mod simulate;
 mod tools;
 
 use arguments::{Arguments, Command};
@@ -37,6 +38,9 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Pause => control::pause(&place),
         Command::Resume => control::resume(&place),
         Command::Domains { prefix, limit, output } => control::domains(&place, &prefix, limit, output),
+        Command::Peers(output) => control::peers(&place, output),
+        Command::Owners { domain, count, output } => control::owners(&place, &domain, count, output),
+        Command::Simulate(options) => simulate::simulate(&options),
         Command::Pages(output) => control::pages(&place, output),
         Command::Dashboard => control::dashboard(&place),
         Command::Config => control::config(&place),

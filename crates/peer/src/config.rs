@@ -5,10 +5,11 @@
 //! deliberately not a setting.
 
 use apoidea_model::{Domain, Network, PageUrl};
+use apoidea_overlay::{EntryPoint, LocalDiscovery, Member, NetworkId};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::{
     fmt,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -23,6 +24,8 @@ pub struct Config {
     pub crawl: CrawlConfig,
     /// What is kept of the pages.
     pub archive: ArchiveConfig,
+    /// How this peer finds and meets the others.
+    pub network: NetworkConfig,
 }
 
 /// The local API. It always listens on loopback only.
@@ -134,6 +137,57 @@ impl Default for ArchiveConfig {
             keep_free_mib: Bounded(1024),
         }
     }
+}
+
+/// How this peer finds and meets the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetworkConfig {
+    /// The lookup system: "chord", a ring that anyone may join, or "fixed", a list of members known beforehand.
+    pub overlay: OverlayChoice,
+    /// Only peers of the same network talk to each other.
+    pub name: NetworkId,
+    /// UDP port; 0 lets the system choose. If it is taken, as by a second peer on the machine, any other is used.
+    pub port: u16,
+    /// Addresses to listen on, at most one of each family; empty means all.
+    pub listen: Vec<IpAddr>,
+    /// Where to enter the ring: `id@address:port`, `address:port`, or a name in DNS.
+    pub entry_points: Vec<EntryPoint>,
+    /// Are peers looked for on the local network (by multicast DNS)? "on" or "off".
+    pub local_network: LocalDiscovery,
+    /// Addresses under which others can reach this peer, if it cannot find them out itself.
+    pub advertise: Vec<SocketAddr>,
+    /// Is this a network of one home, one company or one test, where private addresses may be dialled on a peer's word?
+    pub is_private: bool,
+    /// All members of a fixed network, this one among them.
+    pub members: Vec<Member>,
+}
+
+impl Default for NetworkConfig {
+    fn default() -> Self {
+        NetworkConfig {
+            overlay: OverlayChoice::Chord,
+            name: NetworkId::default(),
+            port: EntryPoint::DEFAULT_PORT,
+            listen: Vec::new(),
+            entry_points: Vec::new(),
+            local_network: LocalDiscovery::On,
+            advertise: Vec::new(),
+            is_private: false,
+            members: Vec::new(),
+        }
+    }
+}
+
+/// Which lookup system (PeerCrawl: the overlay is a part that can be replaced).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OverlayChoice {
+    /// A ring that anyone may join.
+    #[default]
+    Chord,
+    /// Consistent hashing over a list of members.
+    Fixed,
 }
 
 /// A whole number with its accepted range in its type.

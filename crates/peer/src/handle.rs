@@ -2,9 +2,11 @@
 
 use crate::{
     domains,
+    network::{Network, NetworkStatus},
     status::{DomainRow, PageEvent, Status},
 };
-use apoidea_model::PageUrl;
+use apoidea_model::{Domain, PageUrl, PeerId};
+use apoidea_overlay::LookupError;
 use apoidea_store::{ReadError, Store};
 use std::{
     collections::VecDeque,
@@ -43,6 +45,7 @@ pub struct Handle {
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) pages: PageFeed,
     pub(crate) store: Store,
+    pub(crate) network: Arc<Network>,
 }
 
 impl Handle {
@@ -79,6 +82,16 @@ impl Handle {
     /// Goes on crawling.
     pub async fn resume(&self) -> Result<(), Stopped> {
         self.order(Command::Resume).await
+    }
+
+    /// The network as seen from this peer.
+    pub async fn network(&self) -> NetworkStatus {
+        self.network.status().await
+    }
+
+    /// The peers responsible for a domain, its owner first.
+    pub async fn owners(&self, domain: &Domain, count: usize) -> Result<Vec<PeerId>, LookupError> {
+        self.network.owners(domain, count).await
     }
 
     /// Domains in alphabetical order, from `after` on.

@@ -15,6 +15,7 @@ mod fetch;
 mod gate;
 mod handle;
 mod judge;
+mod network;
 mod page;
 mod peer;
 mod process;
@@ -29,10 +30,14 @@ mod seen_cache;
 mod status;
 mod writer;
 
+pub use apoidea_overlay::LocalDiscovery;
 pub use api::{DomainQuery, OpenLink, RefusedSeed, SeedAnswer, SeedRequest};
-pub use config::{ApiConfig, ArchiveConfig, Bounded, Config, ConfigError, CrawlConfig, OutOfRange};
+pub use config::{
+    ApiConfig, ArchiveConfig, Bounded, Config, ConfigError, CrawlConfig, NetworkConfig, OutOfRange, OverlayChoice,
+};
 pub use content::{ContentIndex, LocalIndex, Sight, Verdict};
 pub use fetch::{MAX_BODY_BYTES, PRODUCT_TOKEN, USER_AGENT};
 pub use handle::{Handle, Stopped};
+pub use network::{NetworkError, NetworkStatus};
 pub use peer::{API_ADDRESS_FILE, API_TOKEN_FILE, ARCHIVE_FOLDER, Peer, StartError};
 pub use status::{DomainRow, PageEvent, State, Status, Totals};

@@ -9,6 +9,7 @@ use crate::{
     fetch::{Fetcher, SetupError},
     gate::Gaps,
     handle::{Handle, PageFeed},
+    network::{Network, NetworkError, REMEMBER_EVERY},
     page::{PageWork, now},
     process::Processor,
     reach::Contactable,
@@ -50,6 +51,7 @@ pub struct Peer {
     stop: CancellationToken,
     crawler: JoinHandle<Status>,
     api: JoinHandle<()>,
+    memory: JoinHandle<()>,
     writer: thread::JoinHandle<()>,
     folder: PathBuf,
 }
@@ -83,6 +85,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The peer cannot take its place in the network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     /// A file of the data folder cannot be used.
     #[error("{0}")]
     Files(String),
@@ -103,12 +108,13 @@ impl Peer {
         let address =
             listener.local_addr().map_err(|source| StartError::Listen { port: config.api.port, source })?;
         let access = Arc::new(Access::open(folder).map_err(|error| StartError::Files(error.to_string()))?);
+        let network = Arc::new(Network::start(&config.network, folder, store.clone())?);
         let (findings, inbox) = mpsc::unbounded_channel();
         let work = Arc::new(page_work(&config, &store, findings.clone())?);
         let admitter = admitter(&config, &store)?;
         let (writer, writer_thread) = Writer::start(store.clone(), archive, findings)
             .map_err(|error| StartError::Files(format!("cannot start a thread: {error}")))?;
-        let (reporter, status) = Reporter::new(now());
+        let (reporter, status) = Reporter::new(now(), network.clone());
         let (commands, orders) = mpsc::channel(MAX_COMMANDS);
         let pages = PageFeed::new();
         let crawler = Crawler::recover(Parts {
@@ -124,10 +130,11 @@ impl Peer {
             fetches: config.crawl.fetches.as_usize(),
         })?;
         let stop = CancellationToken::new();
-        let handle = Handle { commands, status, pages, store };
+        let handle = Handle { commands, status, pages, store, network: network.clone() };
         let peer = Peer {
             api: tokio::spawn(api::serve(listener, handle.clone(), access.clone(), stop.child_token())),
             crawler: tokio::spawn(crawler.run(stop.child_token())),
+            memory: tokio::spawn(remember_peers(network, stop.child_token())),
             handle,
             address,
             access,
@@ -169,6 +176,8 @@ impl Peer {
     pub async fn stop(self) -> Status {
         self.stop.cancel();
         let last = self.crawler.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        let _ = self.memory.await;
+        self.handle.network.shut_down().await;
         self.api.abort();
         let writer = self.writer;
         let _ = tokio::task::spawn_blocking(move || writer.join()).await;
@@ -198,6 +207,13 @@ impl Peer {
             Ok(Err(why)) => tracing::error!(why, "the seeds could not be written"),
             Err(stopped) => tracing::warn!(%stopped, "the seeds were not taken"),
         }
+    }
+}
+
+/// Writes the peers met so far down now and then.
+async fn remember_peers(network: Arc<Network>, stop: CancellationToken) {
+    while stop.run_until_cancelled(tokio::time::sleep(REMEMBER_EVERY)).await.is_some() {
+        network.remember();
     }
 }
 

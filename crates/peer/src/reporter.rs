@@ -1,11 +1,12 @@
 //! Puts the status together, once a second, in words for people and numbers for programs.
 
 use crate::{
+    network::Network,
     rate::Rate,
     status::{State, Status, Totals},
 };
 use apoidea_model::Time;
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 use tokio::sync::watch;
 
@@ -14,6 +15,7 @@ pub(crate) struct Reporter {
     status: watch::Sender<Status>,
     pages: Rate,
     bytes: Rate,
+    network: Arc<Network>,
     /// Not on every system.
     system: Option<System>,
     /// Bytes in the archive, as last heard.
@@ -35,12 +37,13 @@ pub(crate) struct Snapshot<'a> {
 
 impl Reporter {
     /// A reporter and the status it publishes.
-    pub(crate) fn new(started: Time) -> (Self, watch::Receiver<Status>) {
+    pub(crate) fn new(started: Time, network: Arc<Network>) -> (Self, watch::Receiver<Status>) {
         let (status, watch) = watch::channel(Status::starting(started));
         let reporter = Reporter {
             status,
             pages: Rate::default(),
             bytes: Rate::default(),
+            network,
             system: System::new().ok(),
             archive_bytes: 0,
         };
@@ -68,6 +71,7 @@ impl Reporter {
             processing: snapshot.processing,
             archive_bytes: self.archive_bytes,
             memory_bytes,
+            network: self.network.standing(),
             attention: snapshot.trouble.map(str::to_owned),
         };
         self.status.send_replace(status);
@@ -106,6 +110,7 @@ impl Status {
             processing: 0,
             archive_bytes: 0,
             memory_bytes: 0,
+            network: "joining".to_owned(),
             attention: None,
         }
     }

@@ -39,6 +39,8 @@ pub struct Status {
     pub archive_bytes: u64,
     /// Memory in use by the process, in bytes.
     pub memory_bytes: u64,
+    /// The peer's place in the network: "alone", "joining", "member of ~12 peers".
+    pub network: String,
     /// What needs the operator's attention, such as a full disk.
     pub attention: Option<String>,
 }

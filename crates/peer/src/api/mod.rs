@@ -12,9 +12,10 @@ pub use access::Access;
 
 use crate::{
     handle::{Handle, Stopped},
+    network::NetworkStatus,
     status::{DomainRow, PageEvent, Status},
 };
-use apoidea_model::PageUrl;
+use apoidea_model::{Domain, InvalidDomain, PageUrl, PeerId};
 use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, Query, State, rejection::JsonRejection},
@@ -32,6 +33,8 @@ use tokio_util::sync::CancellationToken;
 const MAX_REQUEST_BYTES: usize = 1 << 20;
 /// Most domains in one answer.
 const MAX_DOMAINS: usize = 1000;
+/// Most owners in one answer: as many as a successor list gives.
+const MAX_OWNERS: usize = 16;
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -56,6 +59,8 @@ fn router(api: Api) -> Router {
         .route("/api/seeds", post(seed))
         .route("/api/domains", get(domains))
         .route("/api/pages", get(pages))
+        .route("/api/peers", get(peers))
+        .route("/api/owners", get(owners))
         .route("/api/pause", post(pause))
         .route("/api/resume", post(resume))
         .route("/api/link", post(link))
@@ -165,6 +170,27 @@ async fn domains(
     let limit = query.limit.unwrap_or(100).min(MAX_DOMAINS);
     let rows = api.handle.domains(&query.prefix, query.after.as_deref(), limit).await;
     rows.map(Json).map_err(|error| Problem(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+}
+
+async fn peers(State(api): State<Api>) -> Json<NetworkStatus> {
+    Json(api.handle.network().await)
+}
+
+/// Whose owners to find.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OwnersQuery {
+    /// The domain.
+    pub domain: String,
+    /// The owner and so many holders of copies, together.
+    pub count: Option<usize>,
+}
+
+async fn owners(State(api): State<Api>, Query(query): Query<OwnersQuery>) -> Result<Json<Vec<PeerId>>, Problem> {
+    let domain: Domain =
+        query.domain.parse().map_err(|error: InvalidDomain| Problem(StatusCode::BAD_REQUEST, error.to_string()))?;
+    let count = query.count.unwrap_or(1).clamp(1, MAX_OWNERS);
+    let owners = api.handle.owners(&domain, count).await;
+    owners.map(Json).map_err(|error| Problem(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
 }
 
 async fn pages(State(api): State<Api>) -> Json<Vec<PageEvent>> {

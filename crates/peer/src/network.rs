@@ -1,0 +1,231 @@
+//! This peer's place among the others: the overlay of its choice, what it remembers of it, and what it shows of it.
+
+use crate::config::{NetworkConfig, OverlayChoice};
+use apoidea_model::{Domain, PeerId};
+use apoidea_overlay::{
+    AddressBook, AddressPolicy, Chord, ChordSettings, Entry, Fixed, FixedSettings, Identity, IdentityError, LookupError,
+    Overlay, PeerView, Phase, Settings, Silent, Standing, StartError, Traffic, Transport,
+};
+use apoidea_store::{Commit, Store};
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+/// The file with the peer's key, in its data folder.
+const IDENTITY_FILE: &str = "identity";
+/// Where the peers met so far are remembered.
+const PEERS_VALUE: &str = "peers";
+/// How often they are written down: a crash costs at most the acquaintances of this long.
+pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(60);
+
+/// The overlay that the settings chose.
+pub(crate) struct Network {
+    overlay: Choice,
+    store: Store,
+}
+
+enum Choice {
+    Chord(Chord),
+    Fixed(Fixed),
+}
+
+/// Why a peer cannot take its place in the network.
+#[derive(Debug, thiserror::Error)]
+pub enum NetworkError {
+    /// The key file cannot be used.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The transport does not start.
+    #[error("cannot talk to other peers: {0}; choose another port with network.port, or 0 for any")]
+    Start(#[from] StartError),
+    /// The member list of a fixed network does not fit.
+    #[error("network.overlay is \"fixed\", but this peer ({0}) is not among network.members")]
+    NotAMember(PeerId),
+}
+
+/// The network as seen from this peer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct NetworkStatus {
+    /// This peer.
+    pub me: PeerId,
+    /// "alone", "joining", "member of ~12 peers"…
+    pub standing: String,
+    /// Members of the network, as far as can be told.
+    pub size_estimate: f64,
+    /// The share of all keys that this peer owns, 0 to 1.
+    pub share: f64,
+    /// Where this peer listens.
+    pub listens: Vec<SocketAddr>,
+    /// Who is before this peer on the ring.
+    pub predecessor: Option<PeerId>,
+    /// Who is after it, nearest first.
+    pub successors: Vec<PeerId>,
+    /// Distinct fingers beyond the successors.
+    pub fingers: Vec<PeerId>,
+    /// The leaf set: neighbours on either side.
+    pub leaves: Vec<PeerId>,
+    /// Measured round trips in milliseconds.
+    pub round_trips_ms: BTreeMap<PeerId, f64>,
+    /// Peers with a connection now.
+    pub connected: Vec<PeerView>,
+    /// Requests and bytes since the start.
+    pub traffic: Traffic,
+    /// The ring's own messages: kind, sent, received.
+    pub ring_messages: Vec<(String, u64, u64)>,
+}
+
+impl Network {
+    /// Takes the peer's place, or begins to look for it.
+    pub(crate) fn start(config: &NetworkConfig, folder: &Path, store: Store) -> Result<Self, NetworkError> {
+        let identity = Identity::load_or_create(&folder.join(IDENTITY_FILE))?;
+        let overlay = match config.overlay {
+            OverlayChoice::Chord => Choice::Chord(start_chord(config, identity, &store)?),
+            OverlayChoice::Fixed => Choice::Fixed(start_fixed(config, identity)?),
+        };
+        Ok(Network { overlay, store })
+    }
+
+    /// What the crawler needs of it.
+    pub(crate) fn overlay(&self) -> &dyn Overlay {
+        match &self.overlay {
+            Choice::Chord(chord) => chord,
+            Choice::Fixed(fixed) => fixed,
+        }
+    }
+
+    /// The peers responsible for a domain, its owner first.
+    pub(crate) async fn owners(&self, domain: &Domain, count: usize) -> Result<Vec<PeerId>, LookupError> {
+        self.overlay().owners(domain.key(), count).await
+    }
+
+    /// What `apoidea peers` shows.
+    pub(crate) async fn status(&self) -> NetworkStatus {
+        let transport = self.transport();
+        let mut status = NetworkStatus {
+            me: transport.me(),
+            standing: self.standing(),
+            size_estimate: 1.0,
+            share: 1.0,
+            listens: transport.local_addresses(),
+            predecessor: None,
+            successors: Vec::new(),
+            fingers: Vec::new(),
+            leaves: Vec::new(),
+            round_trips_ms: BTreeMap::new(),
+            connected: transport.peers(),
+            traffic: transport.traffic(),
+            ring_messages: Vec::new(),
+        };
+        if let Choice::Chord(chord) = &self.overlay
+            && let Some(ring) = chord.status().await
+        {
+            let ids = |contacts: &[apoidea_overlay::Contact]| contacts.iter().map(|contact| contact.id).collect();
+            status.size_estimate = ring.size_estimate;
+            status.share = ring.arc.map_or(0.0, |arc| arc.share());
+            status.predecessor = ring.predecessor.as_ref().map(|contact| contact.id);
+            status.successors = ids(&ring.successors);
+            status.fingers = ids(&ring.fingers);
+            status.leaves = ids(&ring.leaves);
+            let millis = ring.round_trips.iter().map(|(id, took)| (*id, took.as_secs_f64() * 1000.0));
+            status.round_trips_ms = millis.collect();
+            let counts = ring.counters.iter().map(|count| (format!("{:?}", count.kind), count.sent, count.received));
+            status.ring_messages = counts.collect();
+        }
+        status
+    }
+
+    /// "alone", "joining", "member of ~12 peers".
+    pub(crate) fn standing(&self) -> String {
+        match &self.overlay {
+            Choice::Chord(chord) => describe(*chord.standing().borrow()),
+            Choice::Fixed(fixed) => {
+                let down = fixed.down().len();
+                format!("member of a fixed network of {} peers, {down} of them down", fixed.size())
+            }
+        }
+    }
+
+    /// Writes down whom this peer has met, for the next start.
+    pub(crate) fn remember(&self) {
+        let book = self.transport().address_book();
+        let Ok(bytes) = postcard::to_stdvec(&book) else { return };
+        let mut commit = Commit::new();
+        commit.set_value(PEERS_VALUE, &bytes);
+        if let Err(error) = self.store.apply(&commit) {
+            tracing::warn!(%error, "the peers met so far were not remembered");
+        }
+    }
+
+    /// Leaves the network and stops listening.
+    pub(crate) async fn shut_down(&self) {
+        self.remember();
+        match &self.overlay {
+            Choice::Chord(chord) => chord.shut_down().await,
+            Choice::Fixed(fixed) => fixed.transport().shut_down().await,
+        }
+    }
+
+    fn transport(&self) -> &Transport {
+        match &self.overlay {
+            Choice::Chord(chord) => chord.transport(),
+            Choice::Fixed(fixed) => fixed.transport(),
+        }
+    }
+}
+
+fn start_chord(config: &NetworkConfig, identity: Identity, store: &Store) -> Result<Chord, NetworkError> {
+    let stored = store.value(PEERS_VALUE).ok().flatten().unwrap_or_default();
+    let known: Vec<Entry> = postcard::from_bytes(&stored).unwrap_or_default();
+    let settings = ChordSettings {
+        entry_points: config.entry_points.clone(),
+        local_network: config.local_network,
+        advertise: config.advertise.clone(),
+        ..ChordSettings::default()
+    };
+    let start = |port| {
+        let book = AddressBook::from_snapshot(known.clone());
+        Chord::start(identity.clone(), transport_settings(config, port), settings.clone(), book, Arc::new(Silent))
+    };
+    Ok(on_a_free_port(config.port, start)?)
+}
+
+fn start_fixed(config: &NetworkConfig, identity: Identity) -> Result<Fixed, NetworkError> {
+    if !config.members.iter().any(|member| member.id == identity.id()) {
+        return Err(NetworkError::NotAMember(identity.id()));
+    }
+    let settings = FixedSettings { members: config.members.clone(), ..FixedSettings::default() };
+    let transport = transport_settings(config, config.port);
+    Ok(Fixed::start(identity, transport, settings, Arc::new(Silent))?)
+}
+
+/// Several peers on one machine: the first has the usual port, the others any.
+fn on_a_free_port<T>(port: u16, start: impl Fn(u16) -> Result<T, StartError>) -> Result<T, StartError> {
+    match start(port) {
+        Err(StartError::Listen { source, .. }) if source.kind() == std::io::ErrorKind::AddrInUse => start(0),
+        started => started,
+    }
+}
+
+fn transport_settings(config: &NetworkConfig, port: u16) -> Settings {
+    let listen = if config.listen.is_empty() {
+        vec![(Ipv4Addr::UNSPECIFIED, port).into(), (Ipv6Addr::UNSPECIFIED, port).into()]
+    } else {
+        config.listen.iter().map(|&address| SocketAddr::new(address, port)).collect()
+    };
+    let addresses = if config.is_private { AddressPolicy::Private } else { AddressPolicy::Global };
+    Settings { network: config.name.clone(), listen, addresses, ..Settings::default() }
+}
+
+fn describe(standing: Standing) -> String {
+    match standing.phase {
+        Phase::Outside => "outside the ring".to_owned(),
+        Phase::Joining => "joining".to_owned(),
+        Phase::Alone => "alone".to_owned(),
+        Phase::Member => format!("member of ~{:.0} peers", standing.size_estimate.max(2.0)),
+    }
+}
