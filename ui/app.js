@@ -35,18 +35,21 @@ function showStatus(status) {
   drawChart();
 }
 
+/** The chart begins with a minute and widens to five as samples come in. */
 function drawChart() {
+  const shown = Math.max(60, rates.length);
+  at("span").textContent = shown > 60 ? `last ${Math.ceil(shown / 60)} minutes` : "last minute";
   const top = Math.max(1, ...rates) * 1.1;
-  const start = CHART_SECONDS - rates.length;
-  const points = rates.map((rate, i) => `${(2 * (start + i)).toFixed(1)},${(120 - (rate / top) * 116).toFixed(1)}`);
+  const x = (i) => ((600 * (shown - rates.length + i)) / (shown - 1)).toFixed(1);
+  const points = rates.map((rate, i) => `${x(i)},${(120 - (rate / top) * 116).toFixed(1)}`);
   if (points.length < 2) return;
   at("line").setAttribute("d", `M${points.join("L")}`);
-  at("area").setAttribute("d", `M${2 * start},120L${points.join("L")}L${2 * (CHART_SECONDS - 1)},120Z`);
+  at("area").setAttribute("d", `M${x(0)},120L${points.join("L")}L600,120Z`);
 }
 
 function showPage(page) {
   const row = document.createElement("li");
-  const url = Object.assign(document.createElement("span"), { className: "url", textContent: page.url, title: page.url });
+  const url = Object.assign(document.createElement("span"), { className: "url", textContent: page.url.replace(/^https?:\/\//, ""), title: page.url });
   const what = Object.assign(document.createElement("span"), { className: "what" });
   what.textContent = page.outcome === "page" ? bytes(page.bytes) : page.outcome;
   row.append(url, what);
