@@ -473,15 +473,22 @@ impl Crawler {
         }
     }
 
-    /// States that changed and totals. Making them durable makes everything applied before durable too.
+    /// States that changed and totals. Making them durable makes everything applied before durable too. The states are
+    /// applied at once: left to the writing thread, they could overwrite what is written of a domain meanwhile.
     fn saving(&mut self) -> Order {
         self.save_at = None;
-        let mut commit = Commit::new();
-        for domain in self.dirty.drain() {
-            if let Some(state) = self.parts.frontier.state(&domain) {
-                commit.put_domain(&domain, encode_state(state));
+        let dirty = std::mem::take(&mut self.dirty);
+        let mut states = Commit::new();
+        for domain in &dirty {
+            if let Some(state) = self.parts.frontier.state(domain) {
+                states.put_domain(domain, encode_state(state));
             }
         }
+        if let Err(error) = self.parts.store.apply(&states) {
+            self.dirty.extend(dirty);
+            self.is_in_trouble(&error.into());
+        }
+        let mut commit = Commit::new();
         commit.set_value(QUEUED_VALUE, &self.parts.admitter.queued.to_be_bytes());
         match serde_json::to_vec(&self.totals) {
             Ok(totals) => commit.set_value(TOTALS_VALUE, &totals),

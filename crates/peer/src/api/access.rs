@@ -9,7 +9,7 @@ use axum::{
     extract::{Query, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::Next,
-    response::{IntoResponse, Redirect, Response},
+    response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
 use std::{
@@ -132,10 +132,17 @@ pub(super) async fn require(State(access): State<Arc<Access>>, request: Request,
     if access.admits(request.headers()) {
         return next.run(request).await;
     }
+    let accepts = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if accepts.contains("text/html") {
+        return (StatusCode::UNAUTHORIZED, super::PAGE_HEADERS, Html(CLOSED_PAGE)).into_response();
+    }
     let why = "not without the token: run `apoidea dashboard` and open the link it prints, \
                or send `Authorization: Bearer` with the text of the file api-token in the data folder";
     Problem(StatusCode::UNAUTHORIZED, why.to_owned()).into_response()
 }
+
+/// What a browser sees that comes without a cookie.
+const CLOSED_PAGE: &str = include_str!("../../../../ui/closed.html");
 
 #[derive(Debug, Deserialize)]
 pub(super) struct OpenQuery {
