@@ -88,7 +88,10 @@ impl Neighbours {
 
     /// Do the two lists meet on the far side, so that together they are the whole ring?
     pub fn meet(&self) -> bool {
-        self.successors.last().is_some_and(|last| self.predecessors.iter().any(|p| p.id == last.id))
+        let (Some(first), Some(last)) = (self.predecessors.last(), self.successors.last()) else {
+            return false;
+        };
+        first.key().in_arc(self.me, last.key())
     }
 
     /// Removes a peer that is gone, except as the predecessor, which only another peer replaces.
@@ -197,6 +200,7 @@ mod tests {
     fn lists_that_meet_are_the_whole_ring() {
         assert!(neighbours(&[120, 130, 140, 150], &[80, 60, 20, 150]).meet());
         assert!(!neighbours(&[120, 130, 140, 150], &[80, 60, 20, 160]).meet());
+        assert!(neighbours(&[120, 150], &[80, 130]).meet(), "one of them is out of date");
         assert!(neighbours(&[120], &[120]).meet());
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     fingers::Fingers,
     in_flight::InFlight,
     lookup::Lookup,
-    message::{Message, Notice, Scale, Version},
+    message::{Message, Notice, Request, Scale, Version},
     neighbours::Neighbours,
     roster::Roster,
     round_trips::RoundTrips,
@@ -65,6 +65,8 @@ pub struct Ring {
     book: Book,
     cache: ArcCache,
     suspects: Suspects,
+    /// Peers that have said goodbye, whose last words may come after it.
+    departed: Suspects,
     counters: Counters,
     join_attempts: u32,
     round_at: Time,
@@ -117,6 +119,7 @@ impl Ring {
             book: Book::new(me.id, &settings),
             cache: ArcCache::new(&settings),
             suspects: Suspects::default(),
+            departed: Suspects::default(),
             counters: Counters::default(),
             join_attempts: 0,
             round_at: Time::NEVER,
@@ -167,6 +170,10 @@ impl Ring {
             return;
         }
         self.counters.received(message.kind());
+        let is_question = matches!(message, Message::Request(_, Request::Find { .. } | Request::Neighbours));
+        if !is_question && self.departed.contains(from, turn.now) {
+            return;
+        }
         self.suspects.clear(from);
         match message {
             Message::Request(id, request) => self.answer(turn, from, id, request),

@@ -3,8 +3,11 @@
 //! Chord's anomalies live in rings that are not much larger than the successor list (Zave 2015 §4), so up to 2r + 1
 //! peers each member knows every other and computes its neighbours instead of negotiating them.
 
-use crate::Contact;
+use crate::{Contact, Contacts};
 use apoidea_model::{Key, PeerId};
+
+/// Members kept on others' word at most: two of the longest lists.
+const MAX_MEMBERS: usize = 2 * Contacts::MAX;
 
 /// The other members, ordered by position.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +39,7 @@ impl Roster {
 
     /// Adds a member on another's word, unless it is known.
     pub fn add_unheard(&mut self, member: &Contact) {
-        if !self.contains(member.id) {
+        if !self.contains(member.id) && self.len() < MAX_MEMBERS {
             self.unheard.push(member.id);
             self.place_in_order(member.clone());
         }
@@ -45,6 +48,11 @@ impl Roster {
     /// Has this member answered or spoken?
     pub fn is_heard(&self, id: PeerId) -> bool {
         self.contains(id) && !self.unheard.contains(&id)
+    }
+
+    /// How many have answered or spoken.
+    pub fn heard(&self) -> usize {
+        self.members.len() - self.unheard.len()
     }
 
     /// Members that have not answered yet.

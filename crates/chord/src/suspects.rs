@@ -6,19 +6,21 @@ use std::time::Duration;
 /// Suspects kept at most: as many as a lookup through a half-dead ring meets.
 const MAX_SUSPECTS: usize = 32;
 /// How long silence counts against a peer: a few rounds, in which the ring repairs itself.
-const KEEP: Duration = Duration::from_secs(30);
+pub(crate) const SILENT_FOR: Duration = Duration::from_secs(30);
+/// How long words of a peer that has left may still be under way.
+pub(crate) const GONE_FOR: Duration = Duration::from_secs(3);
 
 /// The peers under suspicion, oldest first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Suspects(Vec<(PeerId, Time)>);
 
 impl Suspects {
-    pub fn add(&mut self, peer: PeerId, now: Time) {
+    pub fn add(&mut self, peer: PeerId, until: Time) {
         self.clear(peer);
         if self.0.len() >= MAX_SUSPECTS {
             self.0.remove(0);
         }
-        self.0.push((peer, now + KEEP));
+        self.0.push((peer, until));
     }
 
     /// It has spoken.

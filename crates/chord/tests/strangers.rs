@@ -124,7 +124,7 @@ fn check(ring: &Ring, actions: &[Action]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_ring_survives_any_conversation(seed in any::<u64>(), moves in moves()) {

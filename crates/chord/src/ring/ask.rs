@@ -7,6 +7,7 @@ use crate::{
     event::Action,
     in_flight::{Pending, Purpose},
     message::{Message, Notice, Request, RequestId, Response},
+    suspects::SILENT_FOR,
 };
 use apoidea_model::PeerId;
 
@@ -122,7 +123,7 @@ impl Ring {
     /// A peer is dead, or no member any more: both end its part in whatever it was asked for.
     fn take_silence(&mut self, turn: &mut Turn<'_>, pending: Pending) {
         let Pending { to, purpose, .. } = pending;
-        self.suspects.add(to.id, turn.now);
+        self.suspects.add(to.id, turn.now + SILENT_FOR);
         match purpose {
             Purpose::Find { attempts: 1, .. } => self.fingers.doubt(to.id),
             _ => self.fingers.remove(to.id),

@@ -24,6 +24,9 @@ impl Ring {
         let Some(head) = self.neighbours.head().cloned() else { return self.start_over(turn) };
         let members = self.roster.members();
         let other = members[turn.rng.random_range(0..members.len())].clone();
+        for member in self.roster.unheard() {
+            self.greet(turn, &member);
+        }
         self.ask_roster(turn, &head);
         if other.id != head.id {
             self.ask_roster(turn, &other);
@@ -54,7 +57,9 @@ impl Ring {
 
     fn greet(&mut self, turn: &mut Turn<'_>, member: &Contact) {
         let is_asked = self.in_flight.is_asked(member.id, &Purpose::Hello);
-        if !is_asked && !self.suspects.contains(member.id, turn.now) {
+        // A suspect may wait, unless the own ring already counts on it.
+        let may_wait = !self.roster.contains(member.id) && self.suspects.contains(member.id, turn.now);
+        if !is_asked && !may_wait {
             self.ask(turn, member, Purpose::Hello);
         }
     }
@@ -119,7 +124,7 @@ impl Ring {
             return self.start_over(turn);
         }
         self.phase = Phase::Member;
-        if self.roster.len() + 1 > self.most_few() {
+        if self.roster.heard() + 1 > self.most_few() {
             self.become_many(turn);
         }
     }
@@ -133,21 +138,28 @@ impl Ring {
         self.hurry(turn);
     }
 
-    /// Someone keeps a roster: are we few? Not if there are clearly more than a roster holds.
+    /// Someone keeps a roster: are we few? Not if there are clearly more than a roster holds; an estimate from so few
+    /// neighbours is rarely eight times too large.
     pub(super) fn may_be_few(&self) -> bool {
-        self.size_estimate() < 2.0 * self.most_few() as f64
+        self.size_estimate() < 8.0 * self.most_few() as f64
     }
 
     /// Few enough again: whoever is in the lists is a member once it has answered.
     pub(super) fn become_few(&mut self, turn: &mut Turn<'_>) {
-        let Some(head) = self.neighbours.head().cloned() else { return };
+        // Without a predecessor the own arc would be guessed from the far end of the successors.
+        let (Some(head), Some(predecessor)) =
+            (self.neighbours.head().cloned(), self.neighbours.predecessor().cloned())
+        else {
+            return;
+        };
+        if self.suspects.contains(predecessor.id, turn.now) {
+            return;
+        }
         let listed: Vec<Contact> = self.neighbours.run(&self.me).cloned().collect();
         self.scale = Scale::Small;
         self.fingers.clear();
         self.roster.clear();
-        if let Some(predecessor) = self.neighbours.predecessor().cloned() {
-            self.roster.add(predecessor);
-        }
+        self.roster.add(predecessor);
         self.meet_ring(turn, head, listed.iter());
     }
 }

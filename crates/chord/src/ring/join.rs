@@ -8,6 +8,7 @@ use crate::{
     lookup::{Goal, Lookup},
     message::{Notice, Predecessor, Response, Scale, Successors},
     neighbours::Neighbours,
+    suspects::{GONE_FOR, SILENT_FOR},
 };
 use apoidea_model::{PeerId, Time};
 use rand::RngExt;
@@ -157,7 +158,8 @@ impl Ring {
         before: Option<Contact>,
         after: Contacts,
     ) {
-        self.suspects.add(gone, turn.now);
+        self.suspects.add(gone, turn.now + SILENT_FOR);
+        self.departed.add(gone, turn.now + GONE_FOR);
         self.fingers.remove(gone);
         self.cache.forget(gone);
         self.book.forget(gone);

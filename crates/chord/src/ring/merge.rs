@@ -15,6 +15,8 @@ use crate::{
 use rand::RngExt;
 use std::time::Duration;
 
+/// Remembered peers of which one is asked.
+const CHECK_CHOICE: usize = 8;
 /// Least time between two searches that others set off.
 const CHECK_AGAIN: Duration = Duration::from_secs(10);
 
@@ -27,9 +29,11 @@ impl Ring {
         }
     }
 
-    /// Looks the own id up through a remembered peer.
+    /// Looks the own id up through a remembered peer, rather not a neighbour: it would only say what is known.
     pub(super) fn check_now(&mut self, turn: &mut Turn<'_>) {
-        if let Some(through) = self.book.pick(1, turn.rng).pop() {
+        let picked = self.book.pick(CHECK_CHOICE, turn.rng);
+        let is_far = |contact: &&Contact| self.neighbours.run(&self.me).all(|known| known.id != contact.id);
+        if let Some(through) = picked.iter().find(is_far).or(picked.first()).cloned() {
             self.check_through(turn, through);
         }
     }

@@ -47,12 +47,15 @@ impl Ring {
             self.ask_again_soon(turn);
             return self.finish_operation(turn);
         };
-        // Only a predecessor's word about those before it is kept, and only in a large ring.
-        let is_heard = predecessor == Predecessor::You && scale == Scale::Large;
+        // Only a predecessor's word about those before it is kept, only in a large ring, and not beyond a restart,
+        // which shows in the version of its list.
+        let is_unchanged = successors == Successors::Unchanged;
+        let is_heard = is_unchanged && predecessor == Predecessor::You && scale == Scale::Large;
         self.told = is_heard.then_some((head.id, self.telling));
         let is_wrapped = self.take_successors(turn, &head, successors);
         let is_told_few = scale == Scale::Small && self.may_be_few();
-        if is_wrapped || is_told_few || self.neighbours.meet() {
+        let is_few = is_wrapped || is_told_few || self.neighbours.meet();
+        if is_few && self.neighbours.predecessor().is_some() {
             self.finish_operation(turn);
             return self.become_few(turn);
         }

@@ -36,7 +36,9 @@ impl Ring {
             {
                 Some(Arc { from: before.key(), to: me })
             }
-            _ => None,
+            // Until the predecessor has answered, nothing is won or lost.
+            (Phase::Member, _) => self.told_arc,
+            (Phase::Outside | Phase::Joining, _) => None,
         }
     }
 

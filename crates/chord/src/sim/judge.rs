@@ -1,7 +1,7 @@
 //! What must always hold for one peer, and what must hold for all of them at rest.
 
 use super::world::World;
-use crate::{Action, Contact, Message, Phase, Response, Ring};
+use crate::{Action, Arc, Contact, Message, Phase, Response, Ring};
 use apoidea_model::Key;
 
 /// The first invariant that a peer breaks after a step, if any. `seen` is the version of its list checked last.
@@ -46,7 +46,7 @@ fn detour(me: Key, key: Key, actions: &[Action]) -> Option<String> {
 pub struct Disarray {
     /// Living peers without a position, or not on the one ring.
     pub orphans: usize,
-    /// Peers whose first successor or predecessor is wrong.
+    /// Peers whose first successor, predecessor or arc is wrong.
     pub wrong_pointers: usize,
     /// Peers whose further successors or predecessors are wrong.
     pub wrong_lists: usize,
@@ -95,7 +95,8 @@ fn examine(world: &World, order: &[u32], place: usize, disarray: &mut Disarray) 
     let (after, before) = (ring.successors(), ring.predecessors());
     let head_is_right = others == 0 || after.first().is_some_and(|head| head.id == id_at(1));
     let predecessor_is_right = others == 0 || before.first().is_some_and(|first| first.id == back(1));
-    disarray.wrong_pointers += usize::from(!head_is_right || !predecessor_is_right);
+    let arc_is_right = ring.arc() == Some(Arc { from: back(1).key(), to: ring.me().key() });
+    disarray.wrong_pointers += usize::from(!head_is_right || !predecessor_is_right || !arc_is_right);
     disarray.wrong_lists += usize::from(!right(after, &id_at, wanted) || !right(before, &back, wanted));
     disarray.wrong_fingers += wrong_fingers(world, ring);
 }
