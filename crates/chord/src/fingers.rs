@@ -23,12 +23,13 @@ impl Fingers {
         self.farthest_first.resize(depth, None);
     }
 
-    /// The exponent to refresh now, missing ones first, otherwise in turn.
+    /// The exponent to refresh now: missing ones first, otherwise in turn.
     pub fn next_exponent(&mut self) -> Option<usize> {
         if self.farthest_first.is_empty() {
             return None;
         }
-        let missing = self.farthest_first.iter().position(Option::is_none);
+        // One that cannot be found must not keep the others waiting: it comes every other time.
+        let missing = self.farthest_first.iter().position(Option::is_none).filter(|at| at + 1 != self.next);
         let index = missing.unwrap_or(self.next % self.farthest_first.len());
         self.next = index + 1;
         Some(Key::BITS - 1 - index)
@@ -86,12 +87,6 @@ impl Fingers {
             }
             is_wanted
         })
-    }
-
-    /// The nearest finger at or after `key`.
-    pub fn nearest_after(&self, me: Key, key: Key) -> Option<&Contact> {
-        let is_after = |contact: &&Contact| contact.key() == key || contact.key().between(key, me);
-        self.farthest_first.iter().rev().flatten().find(is_after)
     }
 
     /// Distinct fingers, farthest first.

@@ -36,6 +36,8 @@ pub(crate) struct Lookup {
     parallel: usize,
     asked: usize,
     beginnings: u32,
+    last_aside: Option<Key>,
+    has_tried_again: bool,
 }
 
 /// What a lookup is for.
@@ -79,6 +81,8 @@ pub(crate) enum Side {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     Ask(Contact, Side),
+    /// Ask for whoever is before this key, which is not the target.
+    AskAside(Contact, Key),
     Wait,
     /// The owner is silent; this living peer is the next, followed by others that may be.
     Presume {
@@ -104,6 +108,8 @@ impl Lookup {
             parallel,
             asked: 0,
             beginnings: 0,
+            last_aside: None,
+            has_tried_again: false,
         }
     }
 
@@ -157,14 +163,13 @@ impl Lookup {
         let depth = self.depth(from) + 1;
         let answerer_before = self.side(from.key()) == Side::Before;
         self.mark(from, State::Answered);
-        for contact in before.iter().take(MAX_CANDIDATES) {
+        for contact in before.iter().chain(after) {
             if contact.key().between(from.key(), self.target) {
                 self.insert(contact, Side::Before, depth);
             }
         }
-        for contact in after.iter().take(MAX_CANDIDATES) {
-            let is_nearer = contact.key() == self.target || contact.key().between(self.target, from.key());
-            if is_nearer && contact.id != from {
+        for contact in after.iter().filter(|contact| contact.id != from) {
+            if contact.key() == self.target || contact.key().between(self.target, from.key()) {
                 self.covered |= answerer_before;
                 self.insert(contact, Side::After, depth);
             }
@@ -189,7 +194,7 @@ impl Lookup {
     /// What to do now; to be repeated while it says [`Step::Ask`].
     pub fn step(&mut self) -> Step {
         if self.asked >= MAX_ASKED {
-            return Step::TooLong;
+            return self.after_too_many();
         }
         let in_flight = self.before.iter().chain(&self.after).filter(|c| c.state == State::Asked).count();
         if in_flight >= self.allowed_in_flight() {
@@ -213,7 +218,52 @@ impl Lookup {
             return self.ask(Side::Before, at);
         }
         let is_waiting = |c: &Candidate| matches!(c.state, State::Asked | State::Slow);
-        if self.before.iter().chain(&self.after).any(is_waiting) { Step::Wait } else { Step::DeadEnd }
+        if self.before.iter().chain(&self.after).any(is_waiting) { Step::Wait } else { self.ask_aside() }
+    }
+
+    /// All that the nearest living peer has named are dead; but there are always some right behind it that it has not
+    /// named, because others were nearer to the target.
+    fn ask_aside(&mut self) -> Step {
+        let Some(at) = self.before.iter().position(|c| c.state == State::Answered) else {
+            return Step::DeadEnd;
+        };
+        let Some(nearest_dead) = at.checked_sub(1).map(|dead| self.before[dead].contact.key()) else {
+            return Step::DeadEnd;
+        };
+        if self.last_aside == Some(nearest_dead) {
+            return self.try_silent_again(at);
+        }
+        self.last_aside = Some(nearest_dead);
+        match self.ask(Side::Before, at) {
+            Step::Ask(contact, _) => Step::AskAside(contact, nearest_dead),
+            other => other,
+        }
+    }
+
+    fn after_too_many(&mut self) -> Step {
+        let answered = self.before.iter().position(|c| c.state == State::Answered);
+        match answered.filter(|_| !self.has_tried_again) {
+            Some(at) => self.try_silent_again(at),
+            None => Step::TooLong,
+        }
+    }
+
+    /// Nobody knows a way around the silent peers: were they only slow? Asked once more, with more patience.
+    fn try_silent_again(&mut self, nearest_living: usize) -> Step {
+        if self.has_tried_again {
+            return Step::DeadEnd;
+        }
+        self.has_tried_again = true;
+        self.asked = 0;
+        for candidate in self.before[..nearest_living].iter_mut().filter(|c| c.state == State::Dead) {
+            candidate.state = State::New;
+        }
+        self.step()
+    }
+
+    /// Is this the second time that the silent are asked?
+    pub fn is_patient(&self) -> bool {
+        self.has_tried_again
     }
 
     /// The more are silent, the more are asked at a time.
@@ -246,7 +296,10 @@ impl Lookup {
         self.target = last.contact.key().plus_power_of_two(0);
         self.moved_on = true;
         self.covered = false;
-        self.after.clear();
+        for dead in std::mem::take(&mut self.after) {
+            self.insert(&dead.contact, Side::Before, dead.depth);
+            self.mark(dead.contact.id, State::Dead);
+        }
         let mut again = 0;
         for candidate in self.before.iter_mut().filter(|c| c.state == State::Answered).take(ASKED_AGAIN) {
             candidate.state = State::New;
@@ -416,11 +469,26 @@ mod tests {
     }
 
     #[test]
+    fn when_all_nearer_peers_are_dead_the_nearest_living_one_is_asked_who_else_there_is() {
+        let mut lookup = lookup(1);
+        lookup.begin(&peers([50]), &[]);
+        asked(&mut lookup);
+        lookup.closer(peer(50).id, &peers([90, 80]), &[]);
+        asked(&mut lookup);
+        lookup.died(peer(90).id);
+        assert_eq!(asked(&mut lookup), [80]);
+        lookup.died(peer(80).id);
+        assert_eq!(lookup.step(), Step::AskAside(peer(50), peer(80).key()));
+        lookup.closer(peer(50).id, &peers([70]), &peers([80, 95]));
+        assert_eq!(asked(&mut lookup), [95, 70], "two at a time, after two were silent");
+    }
+
+    #[test]
     fn answers_that_lead_away_are_ignored() {
         let mut lookup = lookup(1);
         lookup.begin(&peers([50]), &[]);
         asked(&mut lookup);
-        lookup.closer(peer(50).id, &peers([50, 40, 10]), &peers([50, 60]));
+        lookup.closer(peer(50).id, &peers([50, 40, 10]), &peers([50]));
         assert_eq!(lookup.step(), Step::DeadEnd);
     }
 

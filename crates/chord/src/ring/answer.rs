@@ -157,10 +157,6 @@ impl Ring {
         let fingers = self.fingers.before(me, key);
         let living = fingers.chain(self.neighbours.successors().iter().rev());
         let living = living.filter(|contact| !self.suspects.contains(contact.id, now));
-        let before: Vec<Contact> = living.take(reach.before).cloned().collect();
-        // Should everyone up to the first finger be dead, that finger knows who is before it.
-        let is_at_end = self.fingers.before(me, key).next().is_none();
-        let after = is_at_end.then(|| self.fingers.nearest_after(me, key).cloned()).flatten();
-        (before, after.into_iter().collect())
+        (living.take(reach.before).cloned().collect(), Vec::new())
     }
 }

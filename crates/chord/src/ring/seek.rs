@@ -7,7 +7,7 @@ use crate::{
     event::{Action, Certainty, Freshness, LookupId, NotFound, Phase},
     in_flight::Purpose,
     lookup::{Goal, Lookup, Side, Step},
-    message::{Response, Scale},
+    message::{Request, Response, Scale},
     neighbours::clockwise,
 };
 use apoidea_model::{Key, PeerId};
@@ -109,6 +109,12 @@ impl Ring {
                         lookup.died(contact.id);
                     }
                 }
+                Step::AskAside(contact, key) => {
+                    let purpose = Purpose::Find { lookup: lookup.number, attempts: ATTEMPTS_BEFORE };
+                    if !self.ask_this(turn, &contact, purpose, Request::Find { key, successors: 0 }) {
+                        lookup.died(contact.id);
+                    }
+                }
                 Step::Wait => return self.lookups.push(lookup),
                 Step::Presume { owners, hops } => {
                     return self.finish_lookup(turn, &lookup, owners, Certainty::Presumed, hops);
@@ -133,7 +139,8 @@ impl Ring {
 
     fn ask_find(&mut self, turn: &mut Turn<'_>, lookup: &Lookup, to: &Contact, side: Side) -> bool {
         let attempts = match side {
-            Side::Before => ATTEMPTS_BEFORE,
+            Side::Before if !lookup.is_patient() => ATTEMPTS_BEFORE,
+            Side::Before => ATTEMPTS_AFTER,
             Side::After => ATTEMPTS_AFTER,
         };
         let purpose = Purpose::Find { lookup: lookup.number, attempts };
