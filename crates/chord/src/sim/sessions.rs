@@ -36,10 +36,13 @@ impl Sessions {
         Duration::from_secs_f64(self.scale_s * (-uniform.ln()).powf(1.0 / self.shape))
     }
 
-    /// What is left of a session that is under way. Exact without memory; otherwise a random part of a whole session.
+    /// What is left of a session that is met under way. Long sessions are met more often, and any part of them alike:
+    /// the length so met is `scale · G^(1/shape)` with G from a gamma distribution of 1 + 1/shape, a sum of exponentials.
     pub fn remaining(&self, rng: &mut impl Rng) -> Duration {
-        let whole = self.whole(rng);
-        if self.shape == 1.0 { whole } else { whole.mul_f64(rng.random_range(0.0..1.0)) }
+        let terms = 1 + (1.0 / self.shape).round() as u32;
+        let gamma: f64 = (0..terms).map(|_| -rng.random_range(f64::MIN_POSITIVE..1.0).ln()).sum();
+        let met = self.scale_s * gamma.powf(1.0 / self.shape);
+        Duration::from_secs_f64(met * rng.random_range(0.0..1.0))
     }
 
     /// Does this session end with a word?
@@ -60,5 +63,13 @@ mod tests {
             let long = (0..10_000).filter(|_| sessions.whole(rng).as_secs_f64() > MEDIAN_S).count();
             assert!((4800..5200).contains(&long), "{long}");
         }
+    }
+
+    #[test]
+    fn the_rest_of_a_session_without_memory_is_a_whole_session() {
+        let rng = &mut Xoshiro256PlusPlus::seed_from_u64(4);
+        let sessions = Sessions::exponential_hour();
+        let long = (0..10_000).filter(|_| sessions.remaining(rng).as_secs_f64() > MEDIAN_S).count();
+        assert!((4800..5200).contains(&long), "{long}");
     }
 }
