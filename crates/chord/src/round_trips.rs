@@ -7,12 +7,17 @@ use std::time::Duration;
 /// Peers whose round trip is remembered: neighbours, fingers and then some.
 const MAX_PEERS: usize = 64;
 
+/// Requests that stay unanswered in a row before timeouts double: more than a lookup has in flight.
+const PATIENT_AFTER: u32 = 4;
+
 /// Smoothed round trips of the peers asked lately, and of all of them together.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RoundTrips {
     peers: Vec<(PeerId, Estimate)>,
     anyone: Option<Estimate>,
     replace: usize,
+    /// Requests in a row that nobody answered in time.
+    unanswered: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +30,7 @@ impl RoundTrips {
     /// Takes in a measurement of a request that was answered at its first attempt.
     pub fn measured(&mut self, peer: PeerId, round_trip: Duration) {
         let millis = round_trip.as_secs_f32() * 1000.0;
+        self.unanswered = 0;
         self.anyone = Some(Estimate::after(self.anyone, millis));
         match self.place(peer) {
             Ok(at) => self.peers[at].1 = Estimate::after(Some(self.peers[at].1), millis),
@@ -32,10 +38,17 @@ impl RoundTrips {
         }
     }
 
+    /// A request was not answered in time.
+    pub fn unanswered(&mut self) {
+        self.unanswered = self.unanswered.saturating_add(1);
+    }
+
     /// How long to wait for this peer.
     pub fn timeout(&self, peer: PeerId, settings: &Settings) -> Duration {
         let known = self.place(peer).ok().map(|at| self.peers[at].1).or(self.anyone);
         let timeout = known.map_or(settings.first_timeout, Estimate::timeout);
+        // If nobody answers in time, the own line may be slow: otherwise every answer would come too late, for ever.
+        let timeout = timeout * (1 << (self.unanswered / PATIENT_AFTER).min(4));
         timeout.clamp(settings.least_timeout, settings.most_timeout)
     }
 
@@ -110,6 +123,16 @@ mod tests {
         assert_eq!(trips.timeout(peer(3), &settings), settings.least_timeout);
         trips.measured(peer(4), Duration::from_secs(1000));
         assert_eq!(trips.timeout(peer(4), &settings), settings.most_timeout);
+    }
+
+    #[test]
+    fn behind_a_slow_line_timeouts_grow_until_an_answer_comes_in_time() {
+        let settings = Settings::default();
+        let mut trips = RoundTrips::default();
+        (0..8).for_each(|_| trips.unanswered());
+        assert_eq!(trips.timeout(peer(1), &settings), settings.most_timeout);
+        trips.measured(peer(1), Duration::from_millis(100));
+        assert!(trips.timeout(peer(2), &settings) < settings.first_timeout);
     }
 
     #[test]

@@ -11,7 +11,7 @@ fn options(scenario: Scenario, peers: usize, seed: u64) -> Options {
 #[test]
 fn every_scenario_meets_its_targets() {
     for scenario in Scenario::ALL {
-        let report = sim::run(&options(scenario, 600, 1));
+        let report = sim::run(&options(scenario, 500, 2));
         assert!(report.is_sound(), "{report}");
     }
 }

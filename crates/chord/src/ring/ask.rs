@@ -65,6 +65,7 @@ impl Ring {
 
     /// Time is over for an attempt: try again, or take the peer for dead.
     pub(super) fn expire(&mut self, turn: &mut Turn<'_>, mut pending: Pending) {
+        self.round_trips.unanswered();
         if pending.attempt >= pending.purpose.attempts() {
             return self.take_silence(turn, pending);
         }
