@@ -13,7 +13,9 @@ import corpus
 
 HERE = pathlib.Path(__file__).resolve().parent
 CONNECTIONS = len(corpus.HOSTS)
-SITES = [f"http://{host}:{corpus.PORT}" for host in corpus.HOSTS]
+# Scrapy compares hosts with their ports, spider without.
+HOSTS_AND_PORTS = [f"{host}:{corpus.PORT}" for host in corpus.HOSTS]
+SITES = [f"http://{host}" for host in corpus.HOSTS]
 ASSETS = "css,js,svg,png,ico,woff2,woff,ttf,json,txt"
 
 
@@ -60,7 +62,7 @@ def wget2(start, folder):
 
 def httrack(start, folder):
     inside = [f"+{host}:{corpus.PORT}/*.html" for host in corpus.HOSTS]
-    return ["httrack", start, "-O", folder, "-*", *inside, f"-c{CONNECTIONS}", "-%c10000", "-A1000000000", "-r9999", "-s2",
+    return ["httrack", start, "-O", folder, "-*", *inside, f"-c{CONNECTIONS}", "-%c10000", "-A0", "-r9999", "-s2",
             "-p1", "-%P0", "-I0", "-C0", "-q", "-Q", "-%!", "-%k", "-o0", "-j0", "-u0", "-N0", "-K4"]
 
 
@@ -75,7 +77,7 @@ def scrapy_interpreter(work):
 
 
 def scrapy(interpreter):
-    return lambda start, folder: [interpreter, HERE / "scrapy_contestant.py", start, str(CONNECTIONS), *corpus.HOSTS]
+    return lambda start, folder: [interpreter, HERE / "scrapy_contestant.py", start, str(CONNECTIONS), *HOSTS_AND_PORTS]
 
 
 def spider_binary(work):

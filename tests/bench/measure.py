@@ -10,8 +10,10 @@ import time
 
 # A contestant that does not end by itself is told to when nobody has asked for anything for so long.
 QUIET = 3.0
-# Nobody takes so long unless stuck.
-DEADLINE = 900.0
+# Who takes longer is stopped, and its coverage tells how far it got; what it did until then counts.
+DEADLINE = 120.0
+# For ending properly when told to.
+GRACE = 10.0
 
 
 @dataclasses.dataclass
@@ -64,8 +66,16 @@ def watch(process, contestant, server, over):
             size, quiet_since = server.size(), now
         is_done = not contestant.ends and now - quiet_since > QUIET and now - started > 2 * QUIET
         if is_done or now - started > DEADLINE:
-            process.send_signal(signal.SIGTERM)
-            quiet_since = started = now
+            return end(process, over)
+
+
+def end(process, over):
+    """Asks a contestant to end, and ends it if it does not. It is waited for elsewhere."""
+    for asked in (signal.SIGTERM, signal.SIGKILL):
+        if not over.is_set():
+            os.kill(process.pid, asked)
+        if over.wait(GRACE):
+            return
 
 
 def judge(served, usage, known):

@@ -1,6 +1,6 @@
 """Scrapy as a contestant: follows every link of the corpus's hosts, keeps nothing. Run by the interpreter of its own venv.
 
-Usage: scrapy_contestant.py START CONNECTIONS HOST…
+Usage: scrapy_contestant.py START CONNECTIONS HOST:PORT…
 """
 
 import sys
