@@ -10,6 +10,8 @@ mod local_network;
 mod mailbox;
 
 pub use entry_point::{EntryPoint, InvalidEntryPoint, Place};
+#[cfg(feature = "fuzzing")]
+pub(crate) use mailbox::{decode, encode};
 
 use crate::{
     AddressBook, Identity, Kind, LookupError, Overlay, Refusal, RequestError, Service, Settings, StartError,

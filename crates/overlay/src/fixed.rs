@@ -4,8 +4,9 @@
 //! keys then belong to the next member clockwise, and come back when it does.
 
 mod circle;
+mod member;
 
-pub use circle::Member;
+pub use member::Member;
 
 use crate::{
     AddressBook, Identity, Kind, LookupError, Overlay, RequestError, Service, Settings, Source, StartError,

@@ -9,13 +9,15 @@
 mod chord;
 mod clock;
 mod fixed;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod identity;
 mod kind;
 mod overlay;
 mod service;
 mod transport;
 
-pub use apoidea_chord::{Arc, ArcChange, Contact, Phase};
+pub use apoidea_chord::{Arc, ArcChange, Contact, Phase, Settings as RingSettings};
 pub use chord::{Chord, ChordSettings, EntryPoint, InvalidEntryPoint, LocalDiscovery, Place, Standing};
 pub use fixed::{Fixed, FixedSettings, Member};
 pub use identity::{Identity, IdentityError};

@@ -32,7 +32,10 @@ pub use address_book::{AddressBook, Entry, Source};
 pub use address_policy::AddressPolicy;
 pub use counters::{KindTotals, Traffic};
 pub use dial::DialError;
+#[cfg(feature = "fuzzing")]
+pub(crate) use frame::Head;
 pub use frame::MAX_BODY_BYTES;
+pub(crate) use hello::Hello;
 pub use hello::{Capabilities, InvalidNetworkId, NetworkId};
 pub use link::Dialler;
 pub use settings::{Limits, Rate, Settings, Sockets};
@@ -48,7 +51,6 @@ use counters::{Counters, Event};
 use dial::Dial;
 use gate::Gate;
 use handshakes::Handshakes;
-use hello::Hello;
 use link::{AskError, Link, frame_bytes};
 use port::Port;
 use std::{

@@ -159,6 +159,11 @@ pub struct NetworkConfig {
     pub advertise: Vec<SocketAddr>,
     /// Is this a network of one home, one company or one test, where private addresses may be dialled on a peer's word?
     pub is_private: bool,
+    /// Mean time between two looks at the neighbours on the ring, in milliseconds. 10 s finds a crash within the time
+    /// that a crawler waits for a slow site; a small network on fast wires can afford less.
+    pub stabilize_ms: Bounded<100, 600_000>,
+    /// Mean time between two searches for a ring that was split off, in milliseconds. Splits last minutes to hours.
+    pub check_ms: Bounded<1000, 86_400_000>,
     /// All members of a fixed network, this one among them.
     pub members: Vec<Member>,
 }
@@ -174,6 +179,8 @@ impl Default for NetworkConfig {
             local_network: LocalDiscovery::On,
             advertise: Vec::new(),
             is_private: false,
+            stabilize_ms: Bounded(10_000),
+            check_ms: Bounded(300_000),
             members: Vec::new(),
         }
     }

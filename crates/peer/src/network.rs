@@ -3,13 +3,13 @@
 use crate::config::{NetworkConfig, OverlayChoice};
 use apoidea_model::{Domain, PeerId};
 use apoidea_overlay::{
-    AddressBook, AddressPolicy, Chord, ChordSettings, Entry, Fixed, FixedSettings, Identity, IdentityError, LookupError,
-    Overlay, PeerView, Phase, Settings, Silent, Standing, StartError, Traffic, Transport,
+    AddressBook, AddressPolicy, Chord, ChordSettings, Entry, Fixed, FixedSettings, Identity, IdentityError,
+    LookupError, Overlay, PeerView, Phase, RingSettings, Settings, Silent, Standing, StartError, Traffic,
+    Transport,
 };
 use apoidea_store::{Commit, Store};
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::BTreeMap,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     path::Path,
     sync::Arc,
@@ -69,8 +69,8 @@ pub struct NetworkStatus {
     pub fingers: Vec<PeerId>,
     /// The leaf set: neighbours on either side.
     pub leaves: Vec<PeerId>,
-    /// Measured round trips in milliseconds.
-    pub round_trips_ms: BTreeMap<PeerId, f64>,
+    /// Measured round trips in milliseconds. Pairs, because an id cannot be a name in JSON.
+    pub round_trips_ms: Vec<(PeerId, f64)>,
     /// Peers with a connection now.
     pub connected: Vec<PeerView>,
     /// Requests and bytes since the start.
@@ -98,8 +98,12 @@ impl Network {
         }
     }
 
-    /// The peers responsible for a domain, its owner first.
+    /// The peers responsible for a domain, its owner first, by their own word: whoever asks wants to know how it is now,
+    /// and nobody would correct an answer from memory.
     pub(crate) async fn owners(&self, domain: &Domain, count: usize) -> Result<Vec<PeerId>, LookupError> {
+        if let Choice::Chord(chord) = &self.overlay {
+            return chord.owners_afresh(domain.key(), count).await;
+        }
         self.overlay().owners(domain.key(), count).await
     }
 
@@ -116,7 +120,7 @@ impl Network {
             successors: Vec::new(),
             fingers: Vec::new(),
             leaves: Vec::new(),
-            round_trips_ms: BTreeMap::new(),
+            round_trips_ms: Vec::new(),
             connected: transport.peers(),
             traffic: transport.traffic(),
             ring_messages: Vec::new(),
@@ -124,7 +128,8 @@ impl Network {
         if let Choice::Chord(chord) = &self.overlay
             && let Some(ring) = chord.status().await
         {
-            let ids = |contacts: &[apoidea_overlay::Contact]| contacts.iter().map(|contact| contact.id).collect();
+            let ids =
+                |contacts: &[apoidea_overlay::Contact]| contacts.iter().map(|contact| contact.id).collect();
             status.size_estimate = ring.size_estimate;
             status.share = ring.arc.map_or(0.0, |arc| arc.share());
             status.predecessor = ring.predecessor.as_ref().map(|contact| contact.id);
@@ -133,7 +138,8 @@ impl Network {
             status.leaves = ids(&ring.leaves);
             let millis = ring.round_trips.iter().map(|(id, took)| (*id, took.as_secs_f64() * 1000.0));
             status.round_trips_ms = millis.collect();
-            let counts = ring.counters.iter().map(|count| (format!("{:?}", count.kind), count.sent, count.received));
+            let counts =
+                ring.counters.iter().map(|count| (format!("{:?}", count.kind), count.sent, count.received));
             status.ring_messages = counts.collect();
         }
         status
@@ -185,13 +191,31 @@ fn start_chord(config: &NetworkConfig, identity: Identity, store: &Store) -> Res
         entry_points: config.entry_points.clone(),
         local_network: config.local_network,
         advertise: config.advertise.clone(),
-        ..ChordSettings::default()
+        ring: ring_settings(config),
     };
     let start = |port| {
         let book = AddressBook::from_snapshot(known.clone());
-        Chord::start(identity.clone(), transport_settings(config, port), settings.clone(), book, Arc::new(Silent))
+        Chord::start(
+            identity.clone(),
+            transport_settings(config, port),
+            settings.clone(),
+            book,
+            Arc::new(Silent),
+        )
     };
     Ok(on_a_free_port(config.port, start)?)
+}
+
+fn ring_settings(config: &NetworkConfig) -> RingSettings {
+    let defaults = RingSettings::default();
+    let stabilize_every = config.stabilize_ms.as_millis();
+    RingSettings {
+        stabilize_every,
+        check_every: config.check_ms.as_millis(),
+        // Three rounds, as by default, but never less: a short stop of the machine is not an absence.
+        absent_after: defaults.absent_after.max(3 * stabilize_every),
+        ..defaults
+    }
 }
 
 fn start_fixed(config: &NetworkConfig, identity: Identity) -> Result<Fixed, NetworkError> {

@@ -2,36 +2,10 @@
 //! a generator that is seeded with its id, as many as its capacity asks for. A key belongs to the first living member
 //! at or after it. Whoever knows the members knows all points; when one goes, only its own keys move.
 
+use super::Member;
 use apoidea_chord::{Arc, ArcChange};
 use apoidea_model::{Key, PeerId};
-use serde::{Deserialize, Serialize};
-use std::{
-    collections::{BTreeMap, HashSet},
-    net::SocketAddr,
-};
-
-/// One member of a fixed network.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Member {
-    /// Who.
-    pub id: PeerId,
-    /// Where.
-    #[serde(default)]
-    pub addresses: Vec<SocketAddr>,
-    /// How much it takes on, relative to the others; 1 to [`Member::MAX_CAPACITY`].
-    #[serde(default = "one")]
-    pub capacity: u8,
-}
-
-fn one() -> u8 {
-    1
-}
-
-impl Member {
-    /// Largest capacity, a hundred times the smallest.
-    pub const MAX_CAPACITY: u8 = 100;
-}
+use std::collections::{BTreeMap, HashSet};
 
 /// Points per unit of capacity. With 100 the largest shares are 1.25 times the mean, with 1 they are 4.5 times (both
 /// measured, p99 ÷ mean).

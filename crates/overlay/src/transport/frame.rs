@@ -61,6 +61,14 @@ impl Head {
             let more = next(stream).await?.ok_or(FrameError::Truncated)?;
             arrived = [arrived, more].concat().into();
         }
+        Self::parse(arrived, max)
+    }
+
+    /// The same of bytes that have arrived.
+    pub fn parse(mut arrived: Bytes, max: usize) -> Result<Head, FrameError> {
+        if arrived.len() < HEAD_BYTES {
+            return Err(FrameError::Truncated);
+        }
         let (tag, length) = (arrived.get_u8(), arrived.get_u32());
         match usize::try_from(length) {
             Ok(length) if length <= max => Ok(Head { tag, length, arrived }),
