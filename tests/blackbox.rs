@@ -1,1 +1,0 @@
-//! Black-box tests.
