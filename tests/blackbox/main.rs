@@ -6,6 +6,7 @@
 mod archived;
 mod contract;
 mod everything;
+mod interruption;
 mod patience;
 mod peer_process;
 mod toy;
