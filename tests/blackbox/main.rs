@@ -5,8 +5,10 @@
 
 mod archived;
 mod contract;
+mod docs_site;
 mod everything;
 mod interruption;
+mod nginx;
 mod patience;
 mod peer_process;
 mod toy;
