@@ -4,10 +4,12 @@
 //! the program with its tests. All wait on what can be observed, with a deadline; none sleeps for a fixed time.
 
 mod archived;
+mod command_line;
 mod contract;
 mod docs_site;
 mod everything;
 mod interruption;
+mod local_api;
 mod nginx;
 mod patience;
 mod peer_process;

@@ -160,8 +160,9 @@ pub fn dashboard(place: &Place) -> anyhow::Result<ExitCode> {
 }
 
 pub fn config(place: &Place) -> anyhow::Result<ExitCode> {
+    let config = place.config()?;
     println!("# {}", place.config_file()?.display());
-    print!("{}", place.config()?.to_toml());
+    print!("{}", config.to_toml());
     Ok(ExitCode::SUCCESS)
 }
 

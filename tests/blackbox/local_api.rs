@@ -1,0 +1,249 @@
+//! The local API: who may use it, what it does with what is wrong, and what it tells programs.
+
+use crate::{
+    peer_process::{Launch, PeerProcess},
+    toy::Toy,
+};
+use apoidea_peer::{PageEvent, Status};
+use apoidea_toyweb::ToyWeb;
+use reqwest::{
+    Client, Method, RequestBuilder, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, ORIGIN, SET_COOKIE},
+};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, fs, time::Duration};
+
+/// Every path that tells or changes something, with its method.
+const PRIVATE: [(&str, &str); 15] = [
+    ("GET", "/api/status"),
+    ("GET", "/api/events"),
+    ("GET", "/api/domains"),
+    ("GET", "/api/pages"),
+    ("GET", "/api/peers"),
+    ("GET", "/api/owners?domain=a.example"),
+    ("GET", "/metrics"),
+    ("GET", "/"),
+    ("GET", "/app.js"),
+    ("GET", "/style.css"),
+    ("GET", "/icon.svg"),
+    ("POST", "/api/seeds"),
+    ("POST", "/api/pause"),
+    ("POST", "/api/resume"),
+    ("POST", "/api/link"),
+];
+
+/// A peer without work, and a browser that knows nothing.
+struct Visitor {
+    peer: PeerProcess,
+    browser: Client,
+    _folder: tempfile::TempDir,
+}
+
+impl Visitor {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let peer = Launch::new(&folder.path().join("data")).start().await;
+        let browser = Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(Duration::from_secs(20))
+            .build()
+            .unwrap();
+        Visitor { peer, browser, _folder: folder }
+    }
+
+    /// Without any right.
+    fn ask(&self, method: &str, path: &str) -> RequestBuilder {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        let request = self.browser.request(method.clone(), format!("{}{path}", self.peer.address()));
+        if path == "/api/seeds" { request.json(&json!({ "urls": ["http://a.example/"] })) } else { request }
+    }
+
+    /// With the token.
+    fn ask_by_right(&self, method: &str, path: &str) -> RequestBuilder {
+        self.ask(method, path).bearer_auth(self.peer.token())
+    }
+
+    async fn assert_unchanged(&self) {
+        let status = self.peer.status().await;
+        assert_eq!((status.queued, status.domains, status.totals.admitted), (0, 0, 0));
+        assert_ne!(status.state, apoidea_peer::State::Paused);
+    }
+}
+
+/// The answer is this status with a reason in JSON.
+async fn assert_problem(request: RequestBuilder, status: StatusCode) {
+    let answer = request.send().await.unwrap();
+    assert_eq!(answer.status(), status, "{}", answer.url());
+    let problem: Value = answer.json().await.unwrap();
+    assert!(problem["error"].as_str().is_some_and(|why| why.len() > 5), "{problem}");
+}
+
+#[tokio::test]
+async fn nobody_without_the_token_learns_or_changes_anything() {
+    let visitor = Visitor::new().await;
+    for (method, path) in PRIVATE {
+        assert_problem(visitor.ask(method, path), StatusCode::UNAUTHORIZED).await;
+        for wrong in ["", "Bearer", "Bearer ", "Bearer wrong", "Basic YTpi"] {
+            let request = visitor.ask(method, path).header(AUTHORIZATION, wrong);
+            assert_problem(request, StatusCode::UNAUTHORIZED).await;
+        }
+        let almost = &visitor.peer.token()[1..];
+        assert_problem(visitor.ask(method, path).bearer_auth(almost), StatusCode::UNAUTHORIZED).await;
+        let cookie = format!("apoidea={}", visitor.peer.token());
+        assert_problem(visitor.ask(method, path).header(COOKIE, cookie), StatusCode::UNAUTHORIZED).await;
+    }
+    visitor.assert_unchanged().await;
+}
+
+#[tokio::test]
+async fn other_sites_and_other_names_are_refused_even_with_the_token() {
+    let visitor = Visitor::new().await;
+    let port = visitor.peer.address().rsplit_once(':').unwrap().1.to_owned();
+    for (method, path) in PRIVATE.into_iter().chain([("GET", "/open?key=x")]) {
+        for host in
+            ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "0", ""]
+        {
+            let request = visitor.ask_by_right(method, path).header(HOST, host);
+            assert_problem(request, StatusCode::MISDIRECTED_REQUEST).await;
+        }
+        for origin in ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1", "file://"] {
+            let request = visitor.ask_by_right(method, path).header(ORIGIN, origin);
+            assert_problem(request, StatusCode::FORBIDDEN).await;
+        }
+    }
+    let own = format!("http://127.0.0.1:{port}");
+    let answer = visitor.ask_by_right("GET", "/api/status").header(ORIGIN, own).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let answer = visitor.ask_by_right("GET", "/").send().await.unwrap();
+    assert!(answer.headers()["content-security-policy"].to_str().unwrap().contains("default-src 'self'"));
+    visitor.assert_unchanged().await;
+}
+
+#[tokio::test]
+async fn malformed_and_oversized_requests_change_nothing() {
+    let visitor = Visitor::new().await;
+    let seeds = |body: String, kind: &'static str| {
+        let url = format!("{}/api/seeds", visitor.peer.address());
+        let request = visitor.browser.post(url).bearer_auth(visitor.peer.token());
+        request.header(CONTENT_TYPE, kind).body(body)
+    };
+    let many = format!("{{\"urls\": [{}\"x\"]}}", "\"http://a.example/\",".repeat(100_000));
+    let deep = "[".repeat(100_000);
+    for (body, kind, status) in [
+        ("", "application/json", 400),
+        ("{\"urls\": [\"http://a.example/\"]", "application/json", 400),
+        (&deep, "application/json", 422),
+        ("[]", "application/json", 422),
+        ("{\"urls\": \"http://a.example/\"}", "application/json", 422),
+        ("{\"urls\": [1]}", "application/json", 422),
+        ("{\"urls\": [\"http://a.example/\"], \"more\": 1}", "application/json", 422),
+        ("{\"urls\": [\"http://a.example/\"]}", "text/plain", 415),
+        (&many, "application/json", 413),
+    ] {
+        assert_problem(seeds(body.to_owned(), kind), StatusCode::from_u16(status).unwrap()).await;
+    }
+    for (method, path, status) in [
+        ("GET", "/nowhere", StatusCode::NOT_FOUND),
+        ("GET", "/api/../etc/passwd", StatusCode::NOT_FOUND),
+        ("GET", "/open?key=wrong", StatusCode::FORBIDDEN),
+    ] {
+        assert_problem(visitor.ask_by_right(method, path), status).await;
+    }
+    for (method, path) in [("GET", "/api/pause"), ("DELETE", "/api/status"), ("PUT", "/api/seeds")] {
+        let answer = visitor.ask_by_right(method, path).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
+    }
+    for path in ["/open", "/api/domains?limit=x", "/api/domains?limit=-1"] {
+        let answer = visitor.ask_by_right("GET", path).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{path}");
+    }
+    visitor.assert_unchanged().await;
+}
+
+#[tokio::test]
+async fn a_link_to_the_dashboard_works_once() {
+    let visitor = Visitor::new().await;
+    let link = visitor.ask_by_right("POST", "/api/link").send().await.unwrap().json::<Value>().await.unwrap();
+    let path = link["path"].as_str().unwrap();
+    let opened = visitor.ask("GET", path).send().await.unwrap();
+    assert!(opened.status().is_redirection(), "{opened:?}");
+    let cookie = opened.headers()[SET_COOKIE].to_str().unwrap().to_owned();
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    assert_problem(visitor.ask("GET", path), StatusCode::FORBIDDEN).await;
+
+    let (cookie, _) = cookie.split_once(';').unwrap();
+    for path in ["/", "/app.js", "/api/status"] {
+        let answer = visitor.ask("GET", path).header(COOKIE, cookie).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+    }
+    let foreign =
+        visitor.ask("POST", "/api/pause").header(COOKIE, cookie).header(ORIGIN, "http://evil.example");
+    assert_problem(foreign, StatusCode::FORBIDDEN).await;
+    visitor.assert_unchanged().await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_token_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let visitor = Visitor::new().await;
+    let token = visitor._folder.path().join("data/api-token");
+    assert_eq!(fs::metadata(&token).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(visitor.peer.address().starts_with("http://127.0.0.1:"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_can_follow_a_crawl() {
+    let toy = Toy::start(ToyWeb::builder(6).hosts(4).pages(60).mean_bytes(3000)).await;
+    let peer = toy.launch().start().await;
+    let mut events = peer.request(Method::GET, "/api/events").send().await.unwrap();
+    assert_eq!(events.headers()[CONTENT_TYPE], "text/event-stream");
+    peer.seed(&toy.web.seeds().iter().map(ToString::to_string).collect::<Vec<_>>()).await;
+    let (mut text, mut statuses, mut pages) = (String::new(), Vec::<Status>::new(), Vec::<PageEvent>::new());
+    while statuses.last().is_none_or(|status| status.totals.pages < 60) {
+        let chunk = tokio::time::timeout(Duration::from_secs(30), events.chunk()).await;
+        text += std::str::from_utf8(&chunk.expect("events keep coming").unwrap().unwrap()).unwrap();
+        while let Some((event, rest)) = text.split_once("\n\n") {
+            match event.split_once('\n') {
+                Some(("event: status", data)) => statuses.push(parse(data)),
+                Some(("event: page", data)) => pages.push(parse(data)),
+                _ => assert!(event.starts_with(':'), "{event:?}"),
+            }
+            text = rest.to_owned();
+        }
+    }
+    assert!(statuses.len() > 1);
+    assert_eq!(pages.iter().filter(|page| ["page", "duplicate"].contains(&&*page.outcome)).count(), 60);
+
+    let metrics = peer.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+    let metrics = parse_metrics(&metrics);
+    assert_eq!(metrics["apoidea_pages_total"], 60.0);
+    assert_eq!(metrics["apoidea_queued_urls"], 0.0);
+    assert!(metrics["apoidea_resident_memory_bytes"] > 1e6);
+}
+
+fn parse<T: serde::de::DeserializeOwned>(data: &str) -> T {
+    serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap()
+}
+
+/// Prometheus text format 0.0.4: every sample has a type that was said before, and a number.
+fn parse_metrics(text: &str) -> BTreeMap<String, f64> {
+    let (mut types, mut samples) = (BTreeMap::new(), BTreeMap::new());
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert!(["counter", "gauge"].contains(&kind), "{line}");
+            assert!(types.insert(name, kind).is_none(), "{name} has two types");
+        } else if !line.starts_with("# HELP ") {
+            let (sample, value) = line.rsplit_once(' ').unwrap();
+            let name = sample.split('{').next().unwrap();
+            assert!(types.contains_key(name), "{line} has no type");
+            assert!(
+                samples.insert(sample.to_owned(), value.parse().unwrap()).is_none(),
+                "{line} comes twice"
+            );
+        }
+    }
+    samples
+}
