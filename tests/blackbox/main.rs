@@ -8,6 +8,7 @@ mod command_line;
 mod contract;
 mod docs_site;
 mod everything;
+mod house_style;
 mod interruption;
 mod local_api;
 mod nginx;
