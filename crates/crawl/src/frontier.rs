@@ -31,7 +31,9 @@ pub struct Frontier {
     addresses: Addresses,
     /// At most a few for each resident domain.
     actions: VecDeque<Action>,
-    /// Sum of the residents' weights.
+    /// Domains on their way to disk, until when; each still takes in its news until it is its turn to go.
+    leaving: VecDeque<(Domain, Time)>,
+    /// Sum of the weights of the residents that stay.
     weight: usize,
     fetching: usize,
     waking: Waking,
@@ -61,6 +63,7 @@ impl Frontier {
             hosts: HashMap::new(),
             addresses: Addresses::default(),
             actions: VecDeque::new(),
+            leaving: VecDeque::new(),
             weight: 0,
             fetching: 0,
             waking: Waking::No,
@@ -107,7 +110,8 @@ impl Frontier {
     /// The next thing to do now; call again until there is none.
     pub fn poll(&mut self, now: Time) -> Option<Action> {
         loop {
-            if let Some(action) = self.actions.pop_front().or_else(|| self.wake(now)) {
+            let next = self.actions.pop_front().or_else(|| self.leave()).or_else(|| self.wake(now));
+            if let Some(action) = next {
                 return Some(action);
             }
             if self.fetching >= self.config.fetches {
@@ -122,7 +126,7 @@ impl Frontier {
 
     /// When [`Self::poll`] will have something to do if nothing happens before; [`Time::NEVER`] if it will not.
     pub fn next_timeout(&self) -> Time {
-        if !self.actions.is_empty() {
+        if !self.actions.is_empty() || !self.leaving.is_empty() {
             return Time::ZERO;
         }
         let wake = if self.can_wake() { self.next_wake } else { Time::NEVER };
@@ -214,6 +218,10 @@ impl Frontier {
         now: Time,
     ) {
         let Some(host) = self.hosts.get_mut(domain) else { return };
+        if matches!(host.activity, Activity::Leaving(_)) && host.window.is_drained() {
+            host.activity = Activity::Idle;
+            self.weight += host.weight;
+        }
         host.state.admitted(urls.len() as u64, evicted.len() as u64, overflowed);
         host.window.evicted(evicted);
         host.window.admitted(urls, self.config.window, now);
@@ -279,15 +287,32 @@ impl Frontier {
         }
     }
 
+    /// Sends a domain to disk. It goes when the driver asks what to do, not before: the driver would take it for parked
+    /// and write news of it where the state on its way would overwrite them.
     fn park(&mut self, domain: &Domain, wake: Time) {
-        let Some(host) = self.remove(domain) else { return };
-        self.next_wake = self.next_wake.min(wake);
-        self.actions.push_back(Action::Park { domain: domain.clone(), state: Box::new(host.state), wake });
+        let Some(host) = self.hosts.get_mut(domain) else { return };
+        host.activity = Activity::Leaving(wake);
+        self.weight -= host.weight;
+        self.leaving.push_back((domain.clone(), wake));
+    }
+
+    /// The next domain that goes to disk.
+    fn leave(&mut self) -> Option<Action> {
+        while let Some((domain, wake)) = self.leaving.pop_front() {
+            let is_leaving = |host: &Host| host.activity == Activity::Leaving(wake);
+            if self.hosts.get(&domain).is_some_and(is_leaving) {
+                let host = self.remove(&domain)?;
+                self.next_wake = self.next_wake.min(wake);
+                return Some(Action::Park { domain, state: Box::new(host.state), wake });
+            }
+        }
+        None
     }
 
     fn remove(&mut self, domain: &Domain) -> Option<Host> {
         let host = self.hosts.remove(domain)?;
-        self.weight -= host.weight;
+        let is_leaving = matches!(host.activity, Activity::Leaving(_));
+        self.weight -= if is_leaving { 0 } else { host.weight };
         Some(host)
     }
 

@@ -35,6 +35,8 @@ pub(super) enum Activity {
     Robots(Origin),
     /// This page is being fetched.
     Fetching(Pending),
+    /// It is on its way to disk, until then.
+    Leaving(Time),
 }
 
 /// Did a host do anything since it came from disk? If not, sending it back would be going round in circles.

@@ -123,6 +123,25 @@ fn rules_and_clock_survive_a_stay_on_disk() {
 }
 
 #[test]
+fn a_domain_on_its_way_to_disk_still_takes_in_what_is_admitted() {
+    let mut scene = Scene::new(vec![url("https://a.example/1", 0, 1)]);
+    scene.next(NOW);
+    let later = NOW + 5 * SECOND;
+    assert_eq!(scene.fetched(later).unwrap(), "/1");
+    scene.settle(Slot { rank: 0, sequence: 1 }, Outcome::Page, later);
+    let newcomer = url("https://a.example/2", 1, 2);
+    scene.queue = vec![newcomer.clone()];
+    let (domain, urls) = (name("a.example"), vec![newcomer]);
+    assert!(scene.frontier.is_resident(&domain), "nobody was told yet that it leaves");
+    let admitted = Event::Admitted { domain: domain.clone(), urls, evicted: Vec::new(), overflowed: 0 };
+    scene.frontier.handle(admitted, later);
+    assert_eq!(scene.fetched(later + 5 * SECOND).unwrap(), "/2");
+    scene.settle(Slot { rank: 1, sequence: 2 }, Outcome::Page, later + 5 * SECOND);
+    assert!(matches!(scene.next(later + 5 * SECOND), Some(Action::Park { wake: Time::NEVER, .. })));
+    assert!(!scene.frontier.is_resident(&domain));
+}
+
+#[test]
 fn nothing_is_fetched_until_robots_txt_answers() {
     let mut scene = Scene::new(vec![url("https://a.example/1", 0, 1)]);
     scene.robots = Access::Closed;
