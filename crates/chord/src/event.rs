@@ -55,7 +55,8 @@ pub enum Freshness {
 /// Something to be done by the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Send this to that peer; failing quietly is fine, [`Event::Unreachable`] is better.
+    /// Send this to that peer; failing quietly is fine, [`Event::Unreachable`] is better. A response goes back the way
+    /// its request came, and its contact may name no address.
     Send(Contact, Message),
     /// A lookup's answer.
     Found {
