@@ -159,6 +159,16 @@ impl SeenFilter {
         }
     }
 
+    /// So many more URLs can be inserted before it has to grow, with the rate kept. Never zero unless
+    /// [`Self::needs_growth`].
+    pub fn room(&self) -> u64 {
+        match &self.memory {
+            Memory::Exact(known) => CAPACITY_MIN - known.len() as u64,
+            Memory::Bloom(counted) if counted.capacity >= Self::CAPACITY_MAX => u64::MAX,
+            Memory::Bloom(counted) => counted.capacity.saturating_sub(counted.count),
+        }
+    }
+
     /// Memory in use, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let heap = match &self.memory {

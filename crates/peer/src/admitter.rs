@@ -89,7 +89,29 @@ impl Admitter {
             by_domain.entry(link.url.domain()).or_default().push(link);
         }
         for (domain, links) in by_domain {
-            self.admit_to(&domain, links, desk, now)?;
+            self.admit_in_portions(&domain, links, desk, now)?;
+        }
+        Ok(())
+    }
+
+    /// No more at a time than the seen-filter has room for; beyond that it would take new URLs for seen.
+    fn admit_in_portions(
+        &mut self,
+        domain: &Domain,
+        mut links: Vec<Link>,
+        desk: &mut Desk<'_>,
+        now: Time,
+    ) -> Result<(), AdmitError> {
+        while !links.is_empty() {
+            let resident = desk.frontier.state(domain).map(|state| state.counters.admitted);
+            let admitted = match resident {
+                Some(admitted) => admitted,
+                None => self.load_state(domain)?.counters.admitted,
+            };
+            let room = self.seen.filter(domain, admitted)?.room().max(1);
+            let rest = links.split_off(links.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
+            self.admit_to(domain, links, desk, now)?;
+            links = rest;
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ impl SeenCache {
     /// After URLs were added, and are in the store: lets the filter grow, and cold ones go.
     pub(crate) fn settle(&mut self, domain: &Domain) -> Result<(), ReadError> {
         let growing = self.filters.get(domain).filter(|cached| cached.filter.needs_growth());
-        if let Some(expected) = growing.map(|cached| 2 * cached.filter.len()) {
+        if let Some(expected) = growing.map(|cached| cached.filter.len()) {
             let filter = self.rebuild(domain, expected)?;
             self.remove(domain);
             self.insert(domain, filter);
@@ -73,11 +73,11 @@ impl SeenCache {
     }
 
     fn rebuild(&self, domain: &Domain, expected: u64) -> Result<SeenFilter, ReadError> {
-        let mut filter = SeenFilter::build(self.rate, expected, []);
-        for hash in self.store.seen(domain) {
-            filter.insert(hash?);
-        }
-        Ok(filter)
+        let mut failed = None;
+        let hashes =
+            self.store.seen(domain).map_while(|hash| hash.map_err(|error| failed = Some(error)).ok());
+        let filter = SeenFilter::build(self.rate, expected, hashes);
+        failed.map_or(Ok(filter), Err)
     }
 
     fn insert(&mut self, domain: &Domain, filter: SeenFilter) {
@@ -116,14 +116,18 @@ mod tests {
                 let hashes: Vec<UrlHash> = (0..4000)
                     .map(|i| UrlHash((round * 4000 + i).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
                     .collect();
-                let filter = cache.filter(domain, round * 4000).unwrap();
-                let new = hashes.iter().filter(|&&hash| filter.insert(hash) == Sight::New).count();
-                assert!(new >= 3999, "{new} of 4000 are new");
-                let mut commit = Commit::new();
-                commit.append_seen(domain, &hashes);
-                store.apply(&commit).unwrap();
-                cache.settle(domain).unwrap();
-                assert!(cache.used_bytes <= cache.budget_bytes);
+                let mut new = 0;
+                for portion in hashes.chunks(50) {
+                    let filter = cache.filter(domain, round * 4000).unwrap();
+                    assert!(filter.room() > 0, "it grew in time");
+                    new += portion.iter().filter(|&&hash| filter.insert(hash) == Sight::New).count();
+                    let mut commit = Commit::new();
+                    commit.append_seen(domain, portion);
+                    store.apply(&commit).unwrap();
+                    cache.settle(domain).unwrap();
+                    assert!(cache.used_bytes <= cache.budget_bytes);
+                }
+                assert!(new >= 3998, "{new} of 4000 are new");
             }
         }
         let filter = cache.filter(&domains[0], 20_000).unwrap();
