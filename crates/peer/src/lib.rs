@@ -30,10 +30,11 @@ mod seen_cache;
 mod status;
 mod writer;
 
-pub use apoidea_overlay::LocalDiscovery;
 pub use api::{DomainQuery, OpenLink, RefusedSeed, SeedAnswer, SeedRequest};
+pub use apoidea_overlay::LocalDiscovery;
 pub use config::{
-    ApiConfig, ArchiveConfig, Bounded, Config, ConfigError, CrawlConfig, NetworkConfig, OutOfRange, OverlayChoice,
+    ApiConfig, ArchiveConfig, Bounded, Config, ConfigError, CrawlConfig, NetworkConfig, OutOfRange,
+    OverlayChoice,
 };
 pub use content::{ContentIndex, LocalIndex, Sight, Verdict};
 pub use fetch::{MAX_BODY_BYTES, PRODUCT_TOKEN, USER_AGENT};

@@ -132,7 +132,8 @@ pub(super) async fn require(State(access): State<Arc<Access>>, request: Request,
     if access.admits(request.headers()) {
         return next.run(request).await;
     }
-    let accepts = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accepts =
+        request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accepts.contains("text/html") {
         return (StatusCode::UNAUTHORIZED, super::PAGE_HEADERS, Html(CLOSED_PAGE)).into_response();
     }

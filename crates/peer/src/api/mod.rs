@@ -185,9 +185,14 @@ pub struct OwnersQuery {
     pub count: Option<usize>,
 }
 
-async fn owners(State(api): State<Api>, Query(query): Query<OwnersQuery>) -> Result<Json<Vec<PeerId>>, Problem> {
-    let domain: Domain =
-        query.domain.parse().map_err(|error: InvalidDomain| Problem(StatusCode::BAD_REQUEST, error.to_string()))?;
+async fn owners(
+    State(api): State<Api>,
+    Query(query): Query<OwnersQuery>,
+) -> Result<Json<Vec<PeerId>>, Problem> {
+    let domain: Domain = query
+        .domain
+        .parse()
+        .map_err(|error: InvalidDomain| Problem(StatusCode::BAD_REQUEST, error.to_string()))?;
     let count = query.count.unwrap_or(1).clamp(1, MAX_OWNERS);
     let owners = api.handle.owners(&domain, count).await;
     owners.map(Json).map_err(|error| Problem(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
