@@ -149,7 +149,11 @@ fn short(peer: PeerId) -> String {
 }
 
 fn list(items: &[impl ToString]) -> String {
-    if items.is_empty() { "none".to_owned() } else { items.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ") }
+    if items.is_empty() {
+        "none".to_owned()
+    } else {
+        items.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    }
 }
 
 pub fn dashboard(place: &Place) -> anyhow::Result<ExitCode> {
