@@ -15,13 +15,18 @@ use hickory_resolver::{
 };
 use std::{
     net::{IpAddr, SocketAddr},
+    sync::Arc,
     time::Duration,
 };
+use tokio::sync::Semaphore;
 
 /// Answers kept in the cache.
 const CACHED_ANSWERS: u64 = 8192;
 /// Queries outstanding to one name server.
 const OUTSTANDING_QUERIES: usize = 256;
+/// Names looked up at a time; all others wait. Each takes sockets and some 60 KB until it is answered (measured with a
+/// server that never answers), and a domain that comes into memory is looked up at once.
+const LOOKUPS_AT_ONCE: usize = 64;
 /// An answer is used for at least this long, whatever its time to live: a host is asked about every few seconds.
 const LEAST_TTL: Duration = Duration::from_secs(60);
 /// And for at most this long: sites move.
@@ -34,6 +39,7 @@ const MOST_NEGATIVE_TTL: Duration = Duration::from_secs(3600);
 pub struct Resolver {
     inner: TokioResolver,
     contactable: Contactable,
+    turns: Arc<Semaphore>,
 }
 
 /// Why there is no address to connect to.
@@ -59,7 +65,8 @@ impl Resolver {
             TokioResolver::builder_with_config(ResolverConfig::from_name_servers(servers), provider)
         };
         set_options(builder.options_mut());
-        Ok(Resolver { inner: builder.build().map_err(unusable)?, contactable })
+        let turns = Arc::new(Semaphore::new(LOOKUPS_AT_ONCE));
+        Ok(Resolver { inner: builder.build().map_err(unusable)?, contactable, turns })
     }
 
     /// All addresses of a domain, each of which may be contacted.
@@ -68,6 +75,7 @@ impl Resolver {
             self.contactable.check_address(address)?;
             return Ok(vec![address]);
         }
+        let _turn = self.turns.acquire().await.expect("the semaphore is never closed");
         // The final dot keeps the system's search list out of it.
         let answer = self.inner.lookup_ip(format!("{domain}.")).await;
         let answer = answer.map_err(|error| ResolveError::Unresolved(error.to_string()))?;
