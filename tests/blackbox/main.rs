@@ -7,6 +7,7 @@ mod archived;
 mod command_line;
 mod contract;
 mod docs_site;
+mod durability;
 mod everything;
 mod house_style;
 mod interruption;

@@ -56,6 +56,11 @@ impl Launch {
             .set("network.local_network", "off")
     }
 
+    /// The same with its memory in another folder.
+    pub fn at(&self, data: &Path) -> Self {
+        Launch { data: data.to_owned(), options: self.options.clone() }
+    }
+
     /// With this setting.
     pub fn set(mut self, name: &str, value: impl Display) -> Self {
         self.options.push(format!("--set={name}={value}"));

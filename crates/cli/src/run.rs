@@ -7,7 +7,7 @@ use crate::{
 use anyhow::Context;
 use apoidea_model::PageUrl;
 use apoidea_peer::{Config, Peer};
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{io, path::Path, process::ExitCode, time::Duration};
 
 /// A peer that is told to stop has this long; then it is ended as by a crash, which loses nothing either.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
@@ -33,11 +33,13 @@ pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 /// Runs a peer, showing its progress, until it is done or told to stop.
 pub async fn crawl(config: Config, folder: &Path) -> anyhow::Result<ExitCode> {
     start_logging();
+    // Listened for first, so that a signal during the start is not the end of it.
+    let mut stop_signal = StopSignal::listen().context("cannot listen for signals")?;
     let peer = Peer::start(config, folder).await?;
     println!("Dashboard: {}", peer.dashboard_link());
     let progress = Progress::follow(peer.handle());
     let ending = tokio::select! {
-        signal = stop_signal() => signal?,
+        signal = stop_signal.received() => signal,
         () = peer.done() => "Everything is crawled.",
     };
     progress.finish();
@@ -61,18 +63,43 @@ fn start_logging() {
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
 }
 
+/// The system's wish that the program ends.
 #[cfg(unix)]
-async fn stop_signal() -> anyhow::Result<&'static str> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::select! {
-        _ = interrupt.recv() => Ok("Interrupted: finishing what is under way…"),
-        _ = terminate.recv() => Ok("Told to stop: finishing what is under way…"),
+struct StopSignal {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl StopSignal {
+    fn listen() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(StopSignal {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn received(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "Interrupted: finishing what is under way…",
+            _ = self.terminate.recv() => "Told to stop: finishing what is under way…",
+        }
     }
 }
 
-#[cfg(not(unix))]
-async fn stop_signal() -> anyhow::Result<&'static str> {
-    tokio::signal::ctrl_c().await?;
-    Ok("Interrupted: finishing what is under way…")
+/// The system's wish that the program ends.
+#[cfg(windows)]
+struct StopSignal(tokio::signal::windows::CtrlC);
+
+#[cfg(windows)]
+impl StopSignal {
+    fn listen() -> io::Result<Self> {
+        Ok(StopSignal(tokio::signal::windows::ctrl_c()?))
+    }
+
+    async fn received(&mut self) -> &'static str {
+        self.0.recv().await;
+        "Interrupted: finishing what is under way…"
+    }
 }
