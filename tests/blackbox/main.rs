@@ -3,6 +3,9 @@
 //! Each file below is either one thing that tests need (a peer, a contract, an archive's contents) or one promise of
 //! the program with its tests. All wait on what can be observed, with a deadline; none sleeps for a fixed time.
 
+// All of this crate is tests, where a panic is the message.
+#![allow(clippy::unwrap_used)]
+
 mod archived;
 mod command_line;
 mod contract;
@@ -12,6 +15,7 @@ mod everything;
 mod house_style;
 mod interruption;
 mod local_api;
+mod memory;
 mod name_server;
 mod nginx;
 mod patience;
