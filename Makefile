@@ -19,8 +19,10 @@ test: setup-test lint $(WARCIO) ## Pass all tests
 	$(CARGO) build --locked -p apoidea
 	APOIDEA_WARCIO=$(CURDIR)/$(WARCIO) $(CARGO) test --workspace --locked
 
-bench: setup-bench build ## Measure against other crawlers; writes docs/benchmarks.md
+bench: setup-bench build ## Measure against other crawlers, simulate the ring, and compare the transport with bare QUIC
 	tests/bench/run
+	for scenario in steady dead crash churn; do target/release/apoidea simulate --peers 10000 --scenario $$scenario || exit; done
+	$(CARGO) run --release --locked -p apoidea-overlay --example echo_cost
 
 build: setup
 	$(CARGO) build --release --locked -p apoidea
