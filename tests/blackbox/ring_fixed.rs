@@ -22,8 +22,10 @@ impl Members {
     /// So many peers that have an identity each and are told about each other.
     async fn new(folder: &Path, count: usize) -> Self {
         // Held together, so that all are different.
-        let held: Vec<UdpSocket> = (0..count).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
-        let ports = held.iter().map(|socket| socket.local_addr().unwrap().port()).collect();
+        let bind = |_| UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
+        let held: Vec<UdpSocket> = (0..count).map(bind).collect();
+        let port = |socket: &UdpSocket| socket.local_addr().expect("it is bound").port();
+        let ports = held.iter().map(port).collect();
         let mut members = Members { folder: folder.to_owned(), ports, ids: Vec::new() };
         for number in 0..count {
             let id = members.refused_id(number).await;
@@ -41,7 +43,7 @@ impl Members {
         for (id, port) in self.ids.iter().zip(&self.ports) {
             settings += &format!("[[network.members]]\nid = \"{id}\"\naddresses = [\"127.0.0.1:{port}\"]\n");
         }
-        fs::write(self.data(number).with_extension("toml"), settings).unwrap();
+        fs::write(self.data(number).with_extension("toml"), settings).expect("the folder is ours");
         let port = self.ports.get(number).copied().unwrap_or_default();
         Launch::new(&self.data(number)).set("network.port", port).set("archive.keep", false)
     }

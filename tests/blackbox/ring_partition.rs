@@ -57,7 +57,7 @@ fn launch(folder: &Path, half: usize, number: usize, entry: Option<&str>) -> Lau
 }
 
 fn nft(rules: &str) {
-    let changed = Command::new("nft").arg(rules).status().unwrap();
+    let changed = Command::new("nft").arg(rules).status().expect("it was there before");
     assert!(changed.success(), "{rules}");
 }
 

@@ -10,10 +10,10 @@ const PEERS: usize = 36;
 const KILLED: usize = 8;
 /// Rounds of stabilisation are 10 s apart; a machine with other work may need several.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// An idle peer measured 21 MiB (built for debugging).
+/// An idle peer measured 22 MiB (built for debugging).
 const MOST_RESIDENT_MIB: f64 = 40.0;
-/// An idle peer measured half a percent of one core.
-const MOST_CPU_SHARE: f64 = 0.03;
+/// An idle peer measured 0.3 to 1.2 percent of one core.
+const MOST_CPU_SHARE: f64 = 0.05;
 /// How long CPU time is measured.
 const IDLE: Duration = Duration::from_secs(15);
 
@@ -61,7 +61,7 @@ async fn is_light(swarm: &Swarm) {
         Some(swarm.peers[0].status().await.at.since(started)).filter(|passed| *passed >= IDLE)
     });
     let passed = passed.await.expect("time passes").as_secs_f64();
-    let after = usage(swarm).unwrap();
+    let after = usage(swarm).expect("it could be measured before");
     let shares =
         before.iter().zip(&after).map(|(before, after)| (after.cpu_seconds - before.cpu_seconds) / passed);
     let share = shares.sum::<f64>() / after.len() as f64;

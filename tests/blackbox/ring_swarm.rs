@@ -37,7 +37,7 @@ impl Swarm {
         let peers = local.run_until(async {
             let mut peers = Vec::new();
             for peer in starting {
-                peers.push(peer.await.unwrap());
+                peers.push(peer.await.expect("it starts"));
             }
             peers
         });
@@ -133,7 +133,7 @@ impl Swarm {
 
 /// The domains that are asked for.
 pub fn sample() -> impl Iterator<Item = Domain> {
-    (0..SAMPLE).map(|number| format!("site-{number}.example").parse().unwrap())
+    (0..SAMPLE).map(|number| format!("site-{number}.example").parse().expect("a domain"))
 }
 
 /// The answers to questions that are asked at the same time, in their order.
@@ -144,7 +144,7 @@ where
     let asked: Vec<_> = requests.map(|request| tokio::spawn(answer(request))).collect();
     let mut answers = Vec::new();
     for answer in asked {
-        answers.push(answer.await.unwrap()?);
+        answers.push(answer.await.expect("asking does not panic")?);
     }
     Ok(answers)
 }
