@@ -103,7 +103,7 @@ def all_of_them(work, binary):
     ours = output(binary, "--version").split()[-1]
     return [
         Contestant("Apoidea", "WARC, durable", ours, apoidea(binary), ends=False),
-        Contestant("Apoidea, no archive", "durable state", ours, apoidea(binary, "archive.keep=false"), ends=False),
+        Contestant("Apoidea without archive", "durable state", ours, apoidea(binary, "archive.keep=false"), ends=False),
         Contestant("wget2", "files", output("wget2", "--version").split()[2], wget2),
         Contestant("spider", "nothing", spider_version(), spider(spider_binary(work))),
         Contestant("Scrapy", "nothing", output(interpreter, "-m", "scrapy", "version").split()[-1], scrapy(interpreter)),

@@ -34,7 +34,7 @@ def nginx_version():
     return subprocess.run(["nginx", "-v"], capture_output=True, text=True).stderr.strip().split("/")[-1]
 
 
-def table(contestants, results, known, rounds):
+def table(contestants, results, known, rounds, seconds):
     """Everything measured, as Markdown."""
     rows = ["| crawler | keeps | pages per CPU-second | pages per second | peak memory, MiB | coverage |",
             "|---|---|---|---|---|---|"]
@@ -50,7 +50,7 @@ def table(contestants, results, known, rounds):
         f"- Machine: {machine()}; nginx {nginx_version()} and the crawler share it.",
         f"- Corpus: documentation of {known['compiler']}: {pages:,} pages, {known['bytes'] / pages / 1000:.1f} kB in the mean, "
         f"{known['links'] / pages:.1f} different pages linked from each, {len(known['per_host'])} hosts.",
-        f"- {rounds} rounds; medians, in brackets the least and the greatest.",
+        f"- {rounds} rounds; medians, in brackets the least and the greatest. Who had not finished after {seconds:.0f} seconds was stopped.",
     ]
     return "\n".join([*facts, "", *rows, "", *ratios(contestants, results)])
 
