@@ -4,7 +4,7 @@
 //! the database's defaults of 32 and 64 MiB.
 
 use fjall::{
-    Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+    AbstractTree, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
     compaction::Leveled,
     config::{BlockSizePolicy, CompressionPolicy, FilterPolicy, PartitioningPolicy, PinningPolicy},
 };
@@ -29,6 +29,8 @@ const BLOCK_BYTES: u32 = 8 * 1024;
 /// Commits wait for the disk when this many full write buffers of a table are not yet flushed. Below the 4 at which
 /// the database itself would wait, without noticing that its workers have died of a full disk.
 const WAITING_BUFFERS: usize = 1;
+/// A commit goes through after this long although a buffer is full, which asks for it to be set aside once more.
+const ASK_AGAIN: Duration = Duration::from_secs(2);
 /// How often a waiting commit looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// A disk that needs longer for a few MiB is not working; 6 s was the slowest commit measured on a busy machine.
@@ -141,15 +143,30 @@ impl Tables {
     }
 
     /// Waits until the write buffers have room, or the database says that it is broken.
+    ///
+    /// A buffer that is full but not yet set aside is waited for too, for a while: every commit to it asks the worker
+    /// once more to do that, and a worker whose inbox is full of such wishes waits for ever to put one of its own there.
     pub(crate) fn wait_for_room(&self) -> fjall::Result<()> {
-        let deadline = Instant::now() + FLUSH_DEADLINE;
-        while self.spaces.iter().any(|space| space.sealed_memtable_count() >= WAITING_BUFFERS) {
+        let start = Instant::now();
+        while self.is_behind() || self.is_full() && start.elapsed() < ASK_AGAIN {
             self.db.persist(PersistMode::Buffer)?;
-            if Instant::now() > deadline {
+            if start.elapsed() > FLUSH_DEADLINE {
                 return Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into());
             }
             thread::sleep(LOOK_AGAIN);
         }
         Ok(())
+    }
+
+    /// Are there buffers that were set aside and are not on the disk?
+    fn is_behind(&self) -> bool {
+        self.spaces.iter().any(|space| space.sealed_memtable_count() >= WAITING_BUFFERS)
+    }
+
+    /// Are there buffers that should have been set aside?
+    fn is_full(&self) -> bool {
+        Table::ALL
+            .into_iter()
+            .any(|table| self.space(table).tree.active_memtable().size() > table.write_buffer_bytes())
     }
 }
