@@ -43,7 +43,9 @@ impl Visitor {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let peer = Launch::new(&folder.path().join("data")).start().await;
+        // The peer hangs up on a request that is too large; the next one must not come upon that connection.
         let browser = Client::builder()
+            .pool_max_idle_per_host(0)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(Duration::from_secs(20))
