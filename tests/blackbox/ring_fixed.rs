@@ -11,6 +11,9 @@ use std::{
 /// Members are asked every 15 s whether they are there, and given two chances of 10 s.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// An address of its own: a port that was free a moment ago on one that all tests share may be another test's by then.
+const HOST: &str = "127.0.88.1";
+
 /// A folder for each member, and beside it the settings that all share but for their port.
 struct Members {
     folder: PathBuf,
@@ -22,7 +25,7 @@ impl Members {
     /// So many peers that have an identity each and are told about each other.
     async fn new(folder: &Path, count: usize) -> Self {
         // Held together, so that all are different.
-        let bind = |_| UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
+        let bind = |_| UdpSocket::bind((HOST, 0)).expect("loopback has free ports");
         let held: Vec<UdpSocket> = (0..count).map(bind).collect();
         let port = |socket: &UdpSocket| socket.local_addr().expect("it is bound").port();
         let ports = held.iter().map(port).collect();
@@ -41,11 +44,12 @@ impl Members {
     fn launch(&self, number: usize) -> Launch {
         let mut settings = "[network]\noverlay = \"fixed\"\nis_private = true\n".to_owned();
         for (id, port) in self.ids.iter().zip(&self.ports) {
-            settings += &format!("[[network.members]]\nid = \"{id}\"\naddresses = [\"127.0.0.1:{port}\"]\n");
+            settings += &format!("[[network.members]]\nid = \"{id}\"\naddresses = [\"{HOST}:{port}\"]\n");
         }
         fs::write(self.data(number).with_extension("toml"), settings).expect("the folder is ours");
         let port = self.ports.get(number).copied().unwrap_or_default();
-        Launch::new(&self.data(number)).set("network.port", port).set("archive.keep", false)
+        let launch = Launch::new(&self.data(number)).set("network.port", port).set("archive.keep", false);
+        launch.set("network.listen", format!("[\"{HOST}\"]"))
     }
 
     /// Starts a peer that is not among the members. It says so, and who it is.

@@ -1,6 +1,6 @@
 //! Whole networks for tests, of either kind, whose members can crash and start late.
 
-use crate::peers::{Desk, PATIENCE, settings};
+use crate::peers::{Desk, PATIENCE, own_loopback, settings};
 use apoidea_chord::Settings as RingSettings;
 use apoidea_model::{Key, PeerId};
 use apoidea_overlay::{
@@ -60,7 +60,8 @@ impl Network {
     /// A network that will have `count` members at most.
     pub fn new(kin: Kin, count: usize) -> Self {
         let identities = (0..count).map(|_| Identity::ephemeral().unwrap()).collect();
-        let reserved: Vec<_> = (0..count).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+        let host = own_loopback();
+        let reserved: Vec<_> = (0..count).map(|_| UdpSocket::bind((host, 0)).unwrap()).collect();
         let addresses = reserved.iter().map(|socket| socket.local_addr().unwrap()).collect();
         Network { kin, identities, addresses }
     }

@@ -7,10 +7,10 @@ use apoidea_overlay::{
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use std::{
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicU8, AtomicUsize, Ordering::SeqCst},
     },
     time::{Duration, Instant},
 };
@@ -116,4 +116,11 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// A loopback address of its own for whoever must know an address before it is listened on: a port that was free a
+/// moment ago on an address that all tests share may be another test's by then.
+pub fn own_loopback() -> Ipv4Addr {
+    static TAKEN: AtomicU8 = AtomicU8::new(0);
+    Ipv4Addr::new(127, 88, TAKEN.fetch_add(1, SeqCst), 1)
 }

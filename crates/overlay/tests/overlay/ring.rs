@@ -1,7 +1,7 @@
 //! What only the ring does: finding a way in, leaving, and distrusting messages.
 
 use crate::{
-    peers::{Desk, PATIENCE, settings},
+    peers::{Desk, PATIENCE, own_loopback, settings},
     stranger::{self, enter, frame, say},
 };
 use apoidea_chord::Settings as RingSettings;
@@ -76,7 +76,7 @@ async fn whoever_else_answers_at_an_entry_point_with_an_id_is_not_believed() {
 
 #[tokio::test]
 async fn who_finds_nobody_begins_alone_and_merges_when_the_entry_point_appears() {
-    let reserved = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let reserved = std::net::UdpSocket::bind((own_loopback(), 0)).unwrap();
     let listen = reserved.local_addr().unwrap().to_string();
     drop(reserved);
     let early = start(std::slice::from_ref(&listen));
