@@ -24,8 +24,8 @@ use tokio::sync::Semaphore;
 const CACHED_ANSWERS: u64 = 8192;
 /// Queries outstanding to one name server.
 const OUTSTANDING_QUERIES: usize = 256;
-/// Names looked up at a time; all others wait. Each takes sockets and some 60 KB until it is answered (measured with a
-/// server that never answers), and a domain that comes into memory is looked up at once.
+/// Names looked up at a time; all others wait. Each takes sockets and memory until it is answered, which with a
+/// server that never answers is long, and a domain that comes into memory is looked up at once.
 const LOOKUPS_AT_ONCE: usize = 64;
 /// An answer is used for at least this long, whatever its time to live: a host is asked about every few seconds.
 const LEAST_TTL: Duration = Duration::from_secs(60);
