@@ -220,8 +220,13 @@ impl Crawler {
                 self.touch(&domain);
                 self.leave_queue(&domain, pending.slot)?;
             }
-            Action::Park { domain, state, wake } => {
+            Action::Park { domain, mut state, wake } => {
                 self.dirty.remove(&domain);
+                if wake == Time::NEVER && state.stopped().is_none() {
+                    // Its queue is empty. A count that says otherwise was cut off from its page by a crash.
+                    let miscounted = std::mem::take(&mut state.counters.queued);
+                    self.parts.admitter.queued = self.parts.admitter.queued.saturating_sub(miscounted);
+                }
                 let mut commit = Commit::new();
                 commit.put_domain(&domain, encode_state(&state));
                 if self.processing.has(&domain) {
