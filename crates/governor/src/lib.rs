@@ -1,0 +1,34 @@
+//! How much of a volunteer's computer the crawl may use right now.
+//!
+//! [`Preferences`] say what the volunteer wants, [`Readings`] what the sensors saw, and [`Governor::decide`] turns both and
+//! the time into one [`Allowance`] with one [`Reason`]. That part is pure. Whoever consumes (fetches, processing, buckets,
+//! caches) keeps to the allowance; [`CpuBudget`] and [`TokenBucket`] are the arithmetic of keeping to it smoothly.
+
+mod allowance;
+mod clock;
+mod cpu_budget;
+mod governor;
+mod latch;
+mod preferences;
+mod preset;
+mod range;
+mod readings;
+mod reason;
+mod schedule;
+mod snooze;
+mod token_bucket;
+mod usage;
+
+pub use allowance::{Allowance, Pace};
+pub use clock::Moment;
+pub use cpu_budget::CpuBudget;
+pub use governor::Governor;
+pub use preferences::{Preferences, Priority, Profile, Refused, Run, Toward, WhileInUse};
+pub use preset::Preset;
+pub use range::{Range, ranges};
+pub use readings::{Metering, Power, Readings, Screen};
+pub use reason::Reason;
+pub use schedule::{Day, Hours, InvalidDay, Schedule};
+pub use snooze::{InvalidSnooze, Snooze, SnoozeFor};
+pub use token_bucket::TokenBucket;
+pub use usage::MonthlyUsage;
