@@ -4,7 +4,7 @@ CARGO ?= cargo
 # The field's own checker of WARC files; tests hold ours to it.
 WARCIO := target/tools/bin/warcio
 
-.PHONY: run demo test bench setup setup-test setup-bench build lint help
+.PHONY: run demo test test-ui-units bench setup setup-test setup-bench build lint help
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -15,7 +15,7 @@ run: build ## Start a peer with its embedded defaults
 demo: build ## Crawl a made-up web, offline
 	target/release/apoidea demo
 
-test: setup-test lint $(WARCIO) ## Pass all tests
+test: setup-test lint test-ui-units $(WARCIO) ## Pass all tests
 	$(CARGO) build --locked -p apoidea
 	APOIDEA_WARCIO=$(CURDIR)/$(WARCIO) $(CARGO) test --workspace --locked
 
@@ -24,10 +24,22 @@ bench: setup-bench build ## Measure against other crawlers, simulate the ring, a
 	for scenario in steady dead crash churn; do target/release/apoidea simulate --peers 10000 --scenario $$scenario || exit; done
 	$(CARGO) run --release --locked -p apoidea-overlay --example echo_cost
 
-build: setup
+# The dashboard, which the peer embeds. Whatever changes in ui builds it again.
+DASHBOARD := ui/dist/site/index.html
+$(DASHBOARD): ui/node_modules/.package-lock.json ui/index.html ui/vite.config.ts $(shell find ui/src ui/build -type f)
+	cd ui && npm run --silent build
+
+ui/node_modules/.package-lock.json: ui/package-lock.json
+	cd ui && npm ci --silent
+	touch $@
+
+test-ui-units: $(DASHBOARD)
+	cd ui && npm run --silent check && npm run --silent test
+
+build: setup $(DASHBOARD)
 	$(CARGO) build --release --locked -p apoidea
 
-lint: setup
+lint: setup $(DASHBOARD)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 

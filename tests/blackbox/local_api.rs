@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, time::Duration};
 
 /// Every path that tells or changes something, with its method.
-const PRIVATE: [(&str, &str); 15] = [
+const PRIVATE: [(&str, &str); 20] = [
     ("GET", "/api/status"),
     ("GET", "/api/events"),
     ("GET", "/api/domains"),
@@ -23,8 +23,13 @@ const PRIVATE: [(&str, &str); 15] = [
     ("GET", "/api/owners?domain=a.example"),
     ("GET", "/metrics"),
     ("GET", "/"),
-    ("GET", "/app.js"),
-    ("GET", "/style.css"),
+    ("GET", "/assets/index.js"),
+    ("GET", "/api/history"),
+    ("GET", "/api/journal"),
+    ("GET", "/api/places"),
+    ("GET", "/api/refusals"),
+    ("POST", "/api/refusals"),
+    ("DELETE", "/api/refusals"),
     ("GET", "/icon.svg"),
     ("POST", "/api/seeds"),
     ("POST", "/api/pause"),
@@ -58,7 +63,11 @@ impl Visitor {
     fn ask(&self, method: &str, path: &str) -> RequestBuilder {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let request = self.browser.request(method.clone(), format!("{}{path}", self.peer.address()));
-        if path == "/api/seeds" { request.json(&json!({ "urls": ["http://a.example/"] })) } else { request }
+        match path {
+            "/api/seeds" => request.json(&json!({ "urls": ["http://a.example/"] })),
+            "/api/refusals" => request.json(&json!({ "domain": "a.example" })),
+            _ => request,
+        }
     }
 
     /// With the token.
@@ -70,6 +79,8 @@ impl Visitor {
         let status = self.peer.status().await;
         assert_eq!((status.queued, status.domains, status.totals.admitted), (0, 0, 0));
         assert_ne!(status.state, apoidea_peer::State::Paused);
+        let refused = self.peer.request(Method::GET, "/api/refusals").send().await.unwrap();
+        assert_eq!(refused.json::<Vec<String>>().await.unwrap(), [""; 0]);
     }
 }
 
@@ -117,8 +128,11 @@ async fn other_sites_and_other_names_are_refused_even_with_the_token() {
     let own = format!("http://127.0.0.1:{port}");
     let answer = visitor.ask_by_right("GET", "/api/status").header(ORIGIN, own).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
-    let answer = visitor.ask_by_right("GET", "/").send().await.unwrap();
-    assert!(answer.headers()["content-security-policy"].to_str().unwrap().contains("default-src 'self'"));
+    // What a browser says of a page's requests that carry no Origin; another port of this machine is another site.
+    for site in ["cross-site", "same-site"] {
+        let request = visitor.ask_by_right("GET", "/api/status").header("sec-fetch-site", site);
+        assert_problem(request, StatusCode::FORBIDDEN).await;
+    }
     visitor.assert_unchanged().await;
 }
 
@@ -164,6 +178,124 @@ async fn malformed_and_oversized_requests_change_nothing() {
 }
 
 #[tokio::test]
+async fn every_answer_keeps_foreign_pages_out() {
+    let visitor = Visitor::new().await;
+    for request in [
+        visitor.ask_by_right("GET", "/"),
+        visitor.ask_by_right("GET", "/api/status"),
+        visitor.ask("GET", "/api/status"),
+        visitor.ask("GET", "/nowhere"),
+    ] {
+        let answer = request.send().await.unwrap();
+        let header = |name: &str| answer.headers()[name].to_str().unwrap();
+        assert!(header("content-security-policy").starts_with("default-src 'none'; script-src 'self';"));
+        assert_eq!(header("x-content-type-options"), "nosniff");
+        assert_eq!(header("x-frame-options"), "DENY");
+        assert_eq!(header("cross-origin-resource-policy"), "same-origin");
+        assert!(["no-store", "no-cache"].contains(&header("cache-control")));
+        assert!(!answer.headers().contains_key("access-control-allow-origin"));
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_who_asks_without_end_is_slowed_down_and_the_owner_is_not() {
+    let visitor = Visitor::new().await;
+    let mut last = StatusCode::OK;
+    for _ in 0..5000 {
+        last = visitor.ask("GET", "/api/status").send().await.unwrap().status();
+        if last == StatusCode::TOO_MANY_REQUESTS {
+            break;
+        }
+        assert_eq!(last, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(last, StatusCode::TOO_MANY_REQUESTS);
+    visitor.assert_unchanged().await;
+}
+
+#[tokio::test]
+async fn only_so_many_can_follow_the_events() {
+    let visitor = Visitor::new().await;
+    let mut following = Vec::new();
+    let refused = loop {
+        let answer = visitor.ask_by_right("GET", "/api/events").send().await.unwrap();
+        if answer.status() != StatusCode::OK || following.len() > 100 {
+            break answer.status();
+        }
+        following.push(answer);
+    };
+    assert_eq!(refused, StatusCode::TOO_MANY_REQUESTS);
+    following.clear();
+    let again = async || {
+        let answer = visitor.ask_by_right("GET", "/api/events").send().await.unwrap();
+        answer.status().is_success().then_some(())
+    };
+    visitor.peer.observe("a place for one more", Duration::from_secs(20), again).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_domain_is_not_crawled_any_more_also_after_a_restart() {
+    let toy = Toy::start(ToyWeb::builder(8).hosts(4).pages(200).mean_bytes(1000)).await;
+    let launch = toy.launch();
+    let peer = launch.start().await;
+    let seeds = toy.web.seeds();
+    let refused = seeds[0].domain().to_string();
+    let body = json!({ "domain": refused });
+    let answer = peer.request(Method::POST, "/api/refusals").json(&body).send().await.unwrap();
+    assert_eq!(answer.json::<Vec<String>>().await.unwrap(), [refused.as_str()]);
+    peer.stop().await;
+
+    let peer = launch.start().await;
+    let seeded = peer.seed(&seeds.iter().map(ToString::to_string).collect::<Vec<_>>()).await;
+    assert_eq!(seeded.refused.len(), seeds.iter().filter(|url| url.host() == refused).count());
+    peer.wait("other domains to be crawled", Duration::from_secs(60), |status| status.totals.pages > 20)
+        .await;
+    let row = peer.domains().await.into_iter().find(|row| row.domain.as_str() == refused);
+    assert!(row.is_none_or(|row| row.fetched == 0), "a refused domain was crawled");
+
+    let answer = peer.request(Method::DELETE, "/api/refusals").json(&body).send().await.unwrap();
+    assert_eq!(answer.json::<Vec<String>>().await.unwrap(), [""; 0]);
+    assert!(peer.seed(&[seeds[0].to_string()]).await.refused.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusing_a_domain_forgets_what_waits_of_it() {
+    let toy = Toy::start(ToyWeb::builder(9).hosts(4).pages(2000).mean_bytes(1000)).await;
+    let peer = toy.launch().set("crawl.private_delay_ms", 200).start().await;
+    peer.seed(&toy.web.seeds().iter().map(ToString::to_string).collect::<Vec<_>>()).await;
+    let busiest = async || peer.domains().await.into_iter().max_by_key(|row| row.queued);
+    let row = peer
+        .observe("a queue", Duration::from_secs(60), async || busiest().await.filter(|row| row.queued > 20))
+        .await;
+    let body = json!({ "domain": row.domain });
+    peer.request(Method::POST, "/api/refusals").json(&body).send().await.unwrap();
+    let is_empty = async || {
+        let rows = peer.domains().await;
+        rows.into_iter().find(|other| other.domain == row.domain).filter(|row| row.queued == 0)
+    };
+    peer.observe("its queue to be empty", Duration::from_secs(20), is_empty).await;
+    let notes: Vec<Value> =
+        peer.request(Method::GET, "/api/journal").send().await.unwrap().json().await.unwrap();
+    assert!(notes.iter().any(|note| note["text"].as_str().unwrap().contains("You refused")), "{notes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_given_is_told_by_the_hour_also_after_a_restart() {
+    let toy = Toy::start(ToyWeb::builder(10).hosts(4).pages(60).mean_bytes(3000)).await;
+    let launch = toy.launch();
+    let peer = launch.start().await;
+    peer.seed(&toy.web.seeds().iter().map(ToString::to_string).collect::<Vec<_>>()).await;
+    peer.wait("all pages", Duration::from_secs(60), |status| status.totals.pages >= 60).await;
+    peer.stop().await;
+    let peer = launch.start().await;
+    let told = async || {
+        let answer = peer.request(Method::GET, "/api/history").send().await.unwrap();
+        let hours: Vec<apoidea_peer::Hour> = answer.json().await.unwrap();
+        (hours.iter().map(|hour| hour.pages).sum::<u64>() == peer.status().await.totals.pages).then_some(())
+    };
+    peer.observe("the hours to add up to the total", Duration::from_secs(20), told).await;
+}
+
+#[tokio::test]
 async fn a_link_to_the_dashboard_works_once() {
     let visitor = Visitor::new().await;
     let link = visitor.ask_by_right("POST", "/api/link").send().await.unwrap().json::<Value>().await.unwrap();
@@ -175,7 +307,7 @@ async fn a_link_to_the_dashboard_works_once() {
     assert_problem(visitor.ask("GET", path), StatusCode::FORBIDDEN).await;
 
     let (cookie, _) = cookie.split_once(';').unwrap();
-    for path in ["/", "/app.js", "/api/status"] {
+    for path in ["/", "/icon.svg", "/api/status"] {
         let answer = visitor.ask("GET", path).header(COOKIE, cookie).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK, "{path}");
     }
@@ -210,6 +342,7 @@ async fn programs_can_follow_a_crawl() {
             match event.split_once('\n') {
                 Some(("event: status", data)) => statuses.push(parse(data)),
                 Some(("event: page", data)) => pages.push(parse(data)),
+                Some(("event: note", data)) => assert!(!parse::<apoidea_peer::Note>(data).text.is_empty()),
                 _ => assert!(event.starts_with(':'), "{event:?}"),
             }
             text = rest.to_owned();

@@ -22,6 +22,7 @@ pub struct DomainState {
     /// What was done so far.
     pub counters: Counters,
     robots: Vec<RobotsCopy>,
+    last_asked: Time,
     next: Time,
     /// The pause after the last request; none before the first.
     last_pause: Option<Duration>,
@@ -92,6 +93,16 @@ impl DomainState {
     /// Until when the host rests, if that is after `now`.
     pub fn resting(&self, now: Time) -> Option<Time> {
         Some(self.rests_until).filter(|&until| until > now)
+    }
+
+    /// When the host was asked last; zero if never.
+    pub fn last_asked(&self) -> Time {
+        self.last_asked
+    }
+
+    /// The pause after the last request, if there was one.
+    pub fn last_pause(&self) -> Option<Duration> {
+        self.last_pause
     }
 
     /// Failures in a row so far.
@@ -220,6 +231,7 @@ impl DomainState {
     fn wait(&mut self, took: Duration, now: Time, pace: Pace) {
         let pause = self.pause(took, now, pace);
         self.last_pause = Some(pause);
+        self.last_asked = now;
         self.next = now + pause;
     }
 

@@ -13,6 +13,7 @@ mod page_url;
 mod peer_id;
 mod pending;
 mod time;
+mod typescript;
 
 pub use address::{InvalidNetwork, Network, Reach, is_global};
 pub use content::ContentHash;

@@ -12,7 +12,7 @@ use apoidea_crawl::{
 };
 use apoidea_model::{Domain, Link, LinkBatch, PageUrl, Pending, Slot, Time};
 use apoidea_store::{Commit, CommitError, ReadError, Store};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Sequence numbers are taken from the store in blocks, one for each start, so that none is ever used twice.
 const SEQUENCE_BLOCK: u64 = 1 << 40;
@@ -66,7 +66,12 @@ impl Admitter {
             seen: SeenCache::new(store.clone(), config),
             store,
             quotas,
-            scope: Scope { contactable: Contactable::new(config), refusals, only: config.only.clone() },
+            scope: Scope {
+                contactable: Contactable::new(config),
+                refusals,
+                by_hand: BTreeSet::new(),
+                only: config.only.clone(),
+            },
             next_sequence: first,
             queued: 0,
         })
@@ -75,6 +80,11 @@ impl Admitter {
     /// Why a URL can never be admitted, for whoever asks for it by hand.
     pub(crate) fn check(&self, url: &PageUrl, now: Time) -> Result<(), String> {
         self.scope.explain(url, now)
+    }
+
+    /// The domains refused by hand.
+    pub(crate) fn refused_by_hand(&mut self) -> &mut BTreeSet<Domain> {
+        &mut self.scope.by_hand
     }
 
     /// Admits a batch. Its URLs are visible in the store afterwards, and durable after its next durable commit.
@@ -276,6 +286,8 @@ pub(crate) fn decode_state(domain: &Domain, bytes: &[u8]) -> DomainState {
 struct Scope {
     contactable: Contactable,
     refusals: Refusals,
+    /// Refused by hand while running, each with everything below it.
+    by_hand: BTreeSet<Domain>,
     only: Vec<Domain>,
 }
 
@@ -284,7 +296,7 @@ impl Scope {
         if self.contactable.check_url(url).is_err() || !self.is_wanted(url.host()) {
             return Err(DropReason::OutOfScope);
         }
-        if self.refusals.matches(&url.domain()).is_some() {
+        if self.refusals.matches(&url.domain()).is_some() || self.is_refused_by_hand(url.host()) {
             return Err(DropReason::Refused);
         }
         Trap::check(url, now).map_err(|_| DropReason::Trap)
@@ -295,10 +307,17 @@ impl Scope {
         if !self.is_wanted(url.host()) {
             return Err("its domain is not among those that crawl.only names".to_owned());
         }
+        if self.is_refused_by_hand(url.host()) {
+            return Err("its domain is refused by you".to_owned());
+        }
         if let Some(list) = self.refusals.matches(&url.domain()) {
             return Err(format!("its domain is refused by {list}"));
         }
         Trap::check(url, now).map_err(|trap| format!("it looks like a trap: {trap}"))
+    }
+
+    fn is_refused_by_hand(&self, host: &str) -> bool {
+        self.by_hand.iter().any(|domain| is_within(host, domain.as_str()))
     }
 
     fn is_wanted(&self, host: &str) -> bool {

@@ -4,6 +4,8 @@
 //! as [`Finding`]s; what must become durable goes to the [`Writer`]. Reads and small writes of the store are calls into
 //! memory most of the time.
 
+mod refusing;
+
 use crate::{
     admitter::{AdmitError, Admitter, Desk, decode_state, encode_state, park},
     fetch::Connection,
@@ -137,6 +139,7 @@ impl Crawler {
             deferred: VecDeque::new(),
             stuck: Vec::new(),
         };
+        crawler.recall_refusals()?;
         crawler.set_fetches();
         Ok(crawler)
     }
@@ -512,6 +515,7 @@ impl Crawler {
         match command {
             Command::Seed(urls, reply) => self.seed(urls, reply).await,
             Command::Pause(reply) => self.set_paused(true, reply).await,
+            Command::Refusal(change, reply) => self.change_refusals(change, reply).await,
             Command::Resume(reply) => self.set_paused(false, reply).await,
         }
     }

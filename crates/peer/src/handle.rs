@@ -9,7 +9,8 @@ use apoidea_model::{Domain, PageUrl, PeerId};
 use apoidea_overlay::LookupError;
 use apoidea_store::{ReadError, Store};
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
+    net::IpAddr,
     sync::{Arc, Mutex, PoisonError},
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -28,7 +29,23 @@ pub(crate) enum Command {
     Pause(oneshot::Sender<()>),
     /// Go on.
     Resume(oneshot::Sender<()>),
+    /// Change what is refused; answered with all that is.
+    Refusal(Refusal, oneshot::Sender<RefusalOutcome>),
 }
+
+/// A change of what this volunteer refuses to crawl.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Change nothing.
+    Ask,
+    /// Crawl this domain, and what is below it, no more.
+    Add(Domain),
+    /// Crawl it again, where it is found again.
+    Remove(Domain),
+}
+
+/// The domains refused by hand, or why a change could not be written.
+pub type RefusalOutcome = Result<BTreeSet<Domain>, String>;
 
 /// How many seeds were accepted, and which were refused and why; or why none could be written.
 pub type SeedOutcome = Result<(u64, Vec<(PageUrl, String)>), String>;
@@ -82,6 +99,27 @@ impl Handle {
     /// Goes on crawling.
     pub async fn resume(&self) -> Result<(), Stopped> {
         self.order(Command::Resume).await
+    }
+
+    /// The domains refused by hand.
+    pub async fn refusals(&self) -> Result<BTreeSet<Domain>, Stopped> {
+        let refused = self.order(|reply| Command::Refusal(Refusal::Ask, reply)).await?;
+        Ok(refused.unwrap_or_default())
+    }
+
+    /// Crawls a domain and everything below it no more, and forgets what waits of it.
+    pub async fn refuse(&self, domain: Domain) -> Result<RefusalOutcome, Stopped> {
+        self.order(|reply| Command::Refusal(Refusal::Add(domain), reply)).await
+    }
+
+    /// Takes a refusal back.
+    pub async fn allow(&self, domain: Domain) -> Result<RefusalOutcome, Stopped> {
+        self.order(|reply| Command::Refusal(Refusal::Remove(domain), reply)).await
+    }
+
+    /// The address under which most others see this peer.
+    pub fn own_address(&self) -> Option<IpAddr> {
+        self.network.own_address()
     }
 
     /// The network as seen from this peer.

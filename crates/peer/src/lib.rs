@@ -14,10 +14,13 @@ mod domains;
 mod fetch;
 mod gate;
 mod handle;
+mod history;
+mod journal;
 mod judge;
 mod network;
 mod page;
 mod peer;
+mod places;
 mod process;
 mod processing;
 mod rate;
@@ -28,9 +31,11 @@ mod resolver;
 mod robots_fetch;
 mod seen_cache;
 mod status;
+#[cfg(test)]
+mod typescript;
 mod writer;
 
-pub use api::{DomainQuery, OpenLink, RefusedSeed, SeedAnswer, SeedRequest};
+pub use api::{DomainQuery, OpenLink, RefusalRequest, RefusedSeed, SeedAnswer, SeedRequest};
 pub use apoidea_overlay::LocalDiscovery;
 pub use config::{
     ApiConfig, ArchiveConfig, Bounded, Config, ConfigError, CrawlConfig, NetworkConfig, OutOfRange,
@@ -39,6 +44,9 @@ pub use config::{
 pub use content::{ContentIndex, LocalIndex, Sight, Verdict};
 pub use fetch::{MAX_BODY_BYTES, PRODUCT_TOKEN, USER_AGENT};
 pub use handle::{Handle, Stopped};
+pub use history::Hour;
+pub use journal::{Note, Topic};
 pub use network::{NetworkError, NetworkStatus};
 pub use peer::{API_ADDRESS_FILE, API_TOKEN_FILE, ARCHIVE_FOLDER, Peer, StartError};
+pub use places::{Country, Whereabouts};
 pub use status::{DomainRow, PageEvent, State, Status, Totals};

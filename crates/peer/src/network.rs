@@ -10,7 +10,7 @@ use apoidea_overlay::{
 use apoidea_store::{Commit, Store};
 use serde::{Deserialize, Serialize};
 use std::{
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::Path,
     sync::Arc,
     time::Duration,
@@ -49,7 +49,7 @@ pub enum NetworkError {
 }
 
 /// The network as seen from this peer.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ts_rs::TS)]
 pub struct NetworkStatus {
     /// This peer.
     pub me: PeerId,
@@ -165,6 +165,11 @@ impl Network {
         if let Err(error) = self.store.apply(&commit) {
             tracing::warn!(%error, "the peers met so far were not remembered");
         }
+    }
+
+    /// The address under which most others see this peer.
+    pub(crate) fn own_address(&self) -> Option<IpAddr> {
+        self.transport().observed_addresses().first().map(|(address, _)| address.ip())
     }
 
     /// Leaves the network and stops listening.

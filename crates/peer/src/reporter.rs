@@ -92,7 +92,7 @@ impl Reporter {
 }
 
 impl Status {
-    fn starting(started: Time) -> Self {
+    pub(crate) fn starting(started: Time) -> Self {
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             state: State::Crawling,

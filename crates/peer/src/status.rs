@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// How things stand.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ts_rs::TS)]
 pub struct Status {
     /// The program's version.
     pub version: String,
@@ -46,7 +46,7 @@ pub struct Status {
 }
 
 /// What the peer is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Fetching, or waiting for a host's turn.
@@ -60,7 +60,7 @@ pub enum State {
 }
 
 /// Counted over all runs.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ts_rs::TS)]
 #[serde(default)]
 pub struct Totals {
     /// Pages fetched with their body.
@@ -92,7 +92,7 @@ impl Totals {
 }
 
 /// Something that just happened to a URL, for the list of recent pages and the event stream.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 pub struct PageEvent {
     /// When.
     pub at: Time,
@@ -109,7 +109,7 @@ pub struct PageEvent {
 }
 
 /// A domain in a listing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 pub struct DomainRow {
     /// The domain.
     pub domain: Domain,
@@ -121,8 +121,12 @@ pub struct DomainRow {
     pub failed: u64,
     /// Bytes received.
     pub bytes: u64,
+    /// When it was asked last; zero if never.
+    pub visited: Time,
     /// When it may next be asked.
     pub next: Time,
+    /// The pause after the last request, in milliseconds.
+    pub delay_ms: u64,
     /// "crawling", "resting", "stopped"… with the reason.
     pub state: String,
     /// What its robots.txt says: "allowed", "disallowed", "unknown", with the crawl delay if there is one.

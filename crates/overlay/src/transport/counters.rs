@@ -111,7 +111,7 @@ impl KindCounters {
 }
 
 /// Totals of one kind of request since the start. Bytes are those of bodies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ts_rs::TS)]
 pub struct KindTotals {
     /// Requests of this peer that were answered.
     pub asked: u64,
@@ -124,7 +124,7 @@ pub struct KindTotals {
 }
 
 /// Totals since the start.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ts_rs::TS)]
 pub struct Traffic {
     /// By the kind's number on the wire; kinds that never occurred are left out.
     pub kinds: BTreeMap<u8, KindTotals>,

@@ -61,7 +61,7 @@ impl fmt::Display for NetworkId {
 }
 
 /// What a peer offers, one bit each. Bits that this version does not know are kept and ignored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ts_rs::TS)]
 pub struct Capabilities(u32);
 
 impl Capabilities {

@@ -22,7 +22,7 @@ use std::{
 use tokio::sync::Semaphore;
 
 /// Which side made a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ts_rs::TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialler {
     /// This peer.

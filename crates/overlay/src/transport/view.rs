@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::VecDeque, net::SocketAddr};
 
 /// One connected peer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ts_rs::TS)]
 pub struct PeerView {
     /// Who.
     pub id: PeerId,

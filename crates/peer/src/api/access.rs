@@ -74,7 +74,7 @@ impl Access {
         links.len() < before
     }
 
-    fn admits(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn admits(&self, headers: &HeaderMap) -> bool {
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let bearer = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
         let cookies = text(header::COOKIE).unwrap_or_default();
@@ -120,6 +120,9 @@ pub(super) async fn check_host(State(_): State<Arc<Access>>, request: Request, n
     let own_origin = format!("http://{host}");
     let is_foreign =
         headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes() != own_origin.as_bytes());
+    // Browsers say so themselves, also of requests that carry no Origin. Another port of this machine is another site.
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    let is_foreign = is_foreign || matches!(site, Some(b"cross-site" | b"same-site"));
     if is_foreign {
         return Problem(StatusCode::FORBIDDEN, "requests of other sites are refused".to_owned())
             .into_response();
@@ -135,7 +138,7 @@ pub(super) async fn require(State(access): State<Arc<Access>>, request: Request,
     let accepts =
         request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accepts.contains("text/html") {
-        return (StatusCode::UNAUTHORIZED, super::PAGE_HEADERS, Html(CLOSED_PAGE)).into_response();
+        return (StatusCode::UNAUTHORIZED, Html(CLOSED_PAGE)).into_response();
     }
     let why = "not without the token: run `apoidea dashboard` and open the link it prints, \
                or send `Authorization: Bearer` with the text of the file api-token in the data folder";

@@ -1,40 +1,75 @@
-//! The event stream: the status every second, and pages as they come (server-sent events).
+//! The event stream: the status every second, pages and notes as they come (server-sent events).
 
-use super::Api;
+use super::{Api, Problem};
+use crate::{
+    journal::Note,
+    status::{PageEvent, Status},
+};
 use axum::{
     extract::State,
+    http::StatusCode,
     response::sse::{Event, KeepAlive, Sse},
 };
 use futures::Stream;
 use std::convert::Infallible;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{
+    OwnedSemaphorePermit,
+    broadcast::{self, error::RecvError},
+    watch,
+};
 
-/// Sends `status` and `page` events until the client goes away. A client too slow for the pages misses some of them; the
-/// status always carries the totals.
-pub(super) async fn stream(State(api): State<Api>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let (statuses, pages) = (api.handle.watch_status(), api.handle.watch_pages());
-    let events =
-        futures::stream::unfold((statuses, pages, true), |(mut statuses, mut pages, first)| async move {
-            loop {
-                if first {
-                    let event = json_event("status", &*statuses.borrow_and_update());
-                    return Some((Ok(event), (statuses, pages, false)));
+/// What one client follows.
+struct Following {
+    statuses: watch::Receiver<Status>,
+    pages: broadcast::Receiver<PageEvent>,
+    notes: broadcast::Receiver<Note>,
+    is_new: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Sends `status`, `page` and `note` events until the client goes away. A client too slow for the pages misses some of
+/// them; the status always carries the totals.
+pub(super) async fn stream(
+    State(api): State<Api>,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    let place = api.guard.streams.clone().try_acquire_owned().map_err(|_| {
+        Problem(StatusCode::TOO_MANY_REQUESTS, "too many programs follow the events already".to_owned())
+    })?;
+    let following = Following {
+        statuses: api.handle.watch_status(),
+        pages: api.handle.watch_pages(),
+        notes: api.journal.watch(),
+        is_new: true,
+        _place: place,
+    };
+    let events = futures::stream::unfold(following, async |mut following| {
+        let event = following.next().await?;
+        Some((Ok(event), following))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+}
+
+impl Following {
+    async fn next(&mut self) -> Option<Event> {
+        if std::mem::take(&mut self.is_new) {
+            return Some(json_event("status", &*self.statuses.borrow_and_update()));
+        }
+        loop {
+            let event = tokio::select! {
+                changed = self.statuses.changed() => {
+                    changed.ok()?;
+                    return Some(json_event("status", &*self.statuses.borrow_and_update()));
                 }
-                tokio::select! {
-                    changed = statuses.changed() => {
-                        changed.ok()?;
-                        let event = json_event("status", &*statuses.borrow_and_update());
-                        return Some((Ok(event), (statuses, pages, false)));
-                    }
-                    page = pages.recv() => match page {
-                        Ok(page) => return Some((Ok(json_event("page", &page)), (statuses, pages, false))),
-                        Err(RecvError::Lagged(_)) => continue,
-                        Err(RecvError::Closed) => return None,
-                    },
-                }
+                page = self.pages.recv() => page.map(|page| json_event("page", &page)),
+                note = self.notes.recv() => note.map(|note| json_event("note", &note)),
+            };
+            match event {
+                Ok(event) => return Some(event),
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return None,
             }
-        });
-    Sse::new(events).keep_alive(KeepAlive::default())
+        }
+    }
 }
 
 fn json_event(name: &str, value: &impl serde::Serialize) -> Event {

@@ -6,26 +6,32 @@
 mod access;
 mod dashboard;
 mod events;
+mod guard;
 mod metrics;
 
 pub use access::Access;
 
+use guard::Guard;
+
 use crate::{
     handle::{Handle, Stopped},
+    history::{History, Hour},
+    journal::{Journal, Note, Topic},
     network::NetworkStatus,
+    places::{Places, Whereabouts},
     status::{DomainRow, PageEvent, Status},
 };
 use apoidea_model::{Domain, InvalidDomain, PageUrl, PeerId};
 use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, Query, State, rejection::JsonRejection},
-    http::{StatusCode, header},
+    http::StatusCode,
     middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use serde::{Deserialize, Serialize};
-use std::{net::SocketAddr, sync::Arc};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -41,11 +47,19 @@ const MAX_OWNERS: usize = 16;
 struct Api {
     handle: Handle,
     access: Arc<Access>,
+    guard: Arc<Guard>,
+    history: History,
+    journal: Journal,
+    places: Arc<Places>,
 }
 
 /// Serves the API until cancelled.
 pub async fn serve(listener: TcpListener, handle: Handle, access: Arc<Access>, stop: CancellationToken) {
-    let router = router(Api { handle, access });
+    let (history, journal) = (History::open(&handle.store), Journal::new());
+    tokio::spawn(history.clone().follow(handle.watch_status(), handle.store.clone()));
+    tokio::spawn(journal.clone().follow(handle.watch_status()));
+    let (guard, places) = (Arc::new(Guard::new()), Arc::new(Places::open()));
+    let router = router(Api { handle, access, guard, history, journal, places });
     let serving = axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>());
     if let Err(error) = serving.with_graceful_shutdown(stop.cancelled_owned()).await {
         tracing::error!(%error, "the local API ended");
@@ -59,6 +73,10 @@ fn router(api: Api) -> Router {
         .route("/api/seeds", post(seed))
         .route("/api/domains", get(domains))
         .route("/api/pages", get(pages))
+        .route("/api/history", get(history))
+        .route("/api/journal", get(journal))
+        .route("/api/places", get(places))
+        .route("/api/refusals", get(refusals).post(refuse).delete(allow))
         .route("/api/peers", get(peers))
         .route("/api/owners", get(owners))
         .route("/api/pause", post(pause))
@@ -66,8 +84,7 @@ fn router(api: Api) -> Router {
         .route("/api/link", post(link))
         .route("/metrics", get(metrics::text))
         .route("/", get(dashboard::page))
-        .route("/style.css", get(dashboard::style))
-        .route("/app.js", get(dashboard::script))
+        .route("/assets/{name}", get(dashboard::asset))
         .route("/icon.svg", get(dashboard::icon))
         .route_layer(middleware::from_fn_with_state(api.access.clone(), access::require));
     Router::new()
@@ -75,6 +92,7 @@ fn router(api: Api) -> Router {
         .route("/open", get(access::open))
         .fallback(|| async { Problem(StatusCode::NOT_FOUND, "there is nothing here".to_owned()) })
         .layer(middleware::from_fn_with_state(api.access.clone(), access::check_host))
+        .layer(middleware::from_fn_with_state(api.clone(), guard::guard))
         .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
         .with_state(api)
 }
@@ -106,7 +124,7 @@ async fn status(State(api): State<Api>) -> Json<Status> {
 }
 
 /// URLs to begin from.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ts_rs::TS)]
 #[serde(deny_unknown_fields)]
 pub struct SeedRequest {
     /// As typed by a person; each is checked on its own.
@@ -114,7 +132,7 @@ pub struct SeedRequest {
 }
 
 /// What became of the seeds.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ts_rs::TS)]
 pub struct SeedAnswer {
     /// Accepted and durable (seen ones count too: they are in the crawl already).
     pub accepted: u64,
@@ -123,7 +141,7 @@ pub struct SeedAnswer {
 }
 
 /// A seed that cannot be crawled.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ts_rs::TS)]
 pub struct RefusedSeed {
     /// As given.
     pub url: String,
@@ -147,6 +165,7 @@ async fn seed(
     let seeded = api.handle.seed(urls).await?;
     let (accepted, refused) = seeded.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why))?;
     answer.accepted = accepted;
+    api.journal.note(Topic::Owner, format!("You added {accepted} URLs to begin from"));
     answer.refused.extend(refused.into_iter().map(|(url, why)| RefusedSeed { url: url.into(), why }));
     Ok(Json(answer))
 }
@@ -202,6 +221,53 @@ async fn pages(State(api): State<Api>) -> Json<Vec<PageEvent>> {
     Json(api.handle.recent_pages())
 }
 
+async fn history(State(api): State<Api>) -> Json<Vec<Hour>> {
+    Json(api.history.hours())
+}
+
+async fn journal(State(api): State<Api>) -> Json<Vec<Note>> {
+    Json(api.journal.notes())
+}
+
+async fn places(State(api): State<Api>) -> Json<Whereabouts> {
+    let network = api.handle.network().await;
+    Json(api.places.map(&network, api.handle.own_address()))
+}
+
+/// A domain that this volunteer does not want to crawl, with everything below it.
+#[derive(Debug, Serialize, Deserialize, ts_rs::TS)]
+#[serde(deny_unknown_fields)]
+pub struct RefusalRequest {
+    /// The domain.
+    pub domain: Domain,
+}
+
+async fn refusals(State(api): State<Api>) -> Result<Json<BTreeSet<Domain>>, Problem> {
+    Ok(Json(api.handle.refusals().await?))
+}
+
+async fn refuse(
+    State(api): State<Api>,
+    request: Result<Json<RefusalRequest>, JsonRejection>,
+) -> Result<Json<BTreeSet<Domain>>, Problem> {
+    let Json(RefusalRequest { domain }) = request?;
+    let refused = api.handle.refuse(domain.clone()).await?;
+    let refused = refused.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why))?;
+    api.journal.note(Topic::Owner, format!("You refused {domain}"));
+    Ok(Json(refused))
+}
+
+async fn allow(
+    State(api): State<Api>,
+    request: Result<Json<RefusalRequest>, JsonRejection>,
+) -> Result<Json<BTreeSet<Domain>>, Problem> {
+    let Json(RefusalRequest { domain }) = request?;
+    let refused = api.handle.allow(domain.clone()).await?;
+    let refused = refused.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why))?;
+    api.journal.note(Topic::Owner, format!("You allowed {domain} again"));
+    Ok(Json(refused))
+}
+
 async fn pause(State(api): State<Api>) -> Result<Json<Status>, Problem> {
     api.handle.pause().await?;
     Ok(Json(api.handle.status()))
@@ -213,7 +279,7 @@ async fn resume(State(api): State<Api>) -> Result<Json<Status>, Problem> {
 }
 
 /// A path that opens the dashboard once, in a browser that has no token.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ts_rs::TS)]
 pub struct OpenLink {
     /// Path and query below the API's own address.
     pub path: String,
@@ -222,14 +288,3 @@ pub struct OpenLink {
 async fn link(State(api): State<Api>) -> Json<OpenLink> {
     Json(OpenLink { path: api.access.one_time_path() })
 }
-
-/// Headers that keep a page of ours from loading or being loaded by anything foreign.
-const PAGE_HEADERS: [(header::HeaderName, &str); 4] = [
-    (
-        header::CONTENT_SECURITY_POLICY,
-        "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-    ),
-    (header::X_FRAME_OPTIONS, "DENY"),
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::REFERRER_POLICY, "no-referrer"),
-];

@@ -1,0 +1,29 @@
+//! How the nouns look in JSON, for the types that the dashboard is generated.
+
+use crate::{Domain, Key, PageUrl, PeerId, Time};
+use ts_rs::{Config, TS};
+
+macro_rules! plain {
+    ($($noun:ty: $json:literal),+ $(,)?) => {
+        $(impl TS for $noun {
+            type WithoutGenerics = Self;
+            type OptionInnerType = Self;
+
+            fn name(_: &Config) -> String {
+                $json.to_owned()
+            }
+
+            fn inline(_: &Config) -> String {
+                $json.to_owned()
+            }
+        })+
+    };
+}
+
+plain! {
+    Domain: "string",
+    Key: "string",
+    PageUrl: "string",
+    PeerId: "string",
+    Time: "number",
+}

@@ -1,0 +1,62 @@
+//! The types of the local API as the dashboard sees them, generated from those that the peer serves.
+//!
+//! The generated file is under version control, so that the dashboard can be worked on without Rust; the test below
+//! fails when the two drift apart. `APOIDEA_WRITE_TYPES=1 cargo test -p apoidea-peer typescript` writes it anew.
+
+use crate::{
+    Country, DomainRow, Hour, NetworkStatus, Note, OpenLink, PageEvent, RefusalRequest, RefusedSeed,
+    SeedAnswer, SeedRequest, State, Status, Topic, Totals, Whereabouts,
+};
+use apoidea_overlay::{Capabilities, Dialler, KindTotals, PeerView, Traffic};
+use std::{env, fs, path::Path};
+use ts_rs::{Config, TS};
+
+const HEAD: &str = "// Generated from Rust by crates/peer/src/typescript.rs; do not edit.\n";
+
+fn declare<T: TS>(config: &Config) -> String {
+    let declared = T::decl(config);
+    format!("\n{}export {declared}\n", T::docs().unwrap_or_default())
+}
+
+macro_rules! declare_all {
+    ($config:expr, $($noun:ty),+ $(,)?) => { [$(declare::<$noun>($config)),+].concat() };
+}
+
+fn generated() -> String {
+    let config = Config::new().with_large_int("number");
+    let all = declare_all!(
+        &config,
+        Status,
+        State,
+        Totals,
+        PageEvent,
+        DomainRow,
+        Hour,
+        Note,
+        Topic,
+        NetworkStatus,
+        PeerView,
+        Dialler,
+        Capabilities,
+        Traffic,
+        KindTotals,
+        Whereabouts,
+        Country,
+        SeedRequest,
+        SeedAnswer,
+        RefusedSeed,
+        RefusalRequest,
+        OpenLink,
+    );
+    format!("{HEAD}{all}")
+}
+
+#[test]
+fn the_dashboard_has_the_types_that_the_peer_serves() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui/src/api/model.ts");
+    if env::var_os("APOIDEA_WRITE_TYPES").is_some() {
+        fs::write(&path, generated()).unwrap();
+    }
+    let file = fs::read_to_string(&path).unwrap();
+    assert!(file == generated(), "ui/src/api/model.ts is out of date: see the head of this file");
+}

@@ -1,0 +1,54 @@
+/** Searching and sorting of thousands of rows. */
+import type { DomainRow } from "../api/model";
+
+export type Column = "domain" | "fetched" | "queued" | "failed" | "bytes" | "delay_ms" | "visited";
+export type Direction = "ascending" | "descending";
+export type Standing = "all" | "crawling" | "resting" | "stopped" | "done" | "refused";
+
+export interface Order {
+  column: Column;
+  direction: Direction;
+}
+
+/** Clicking a column sorts by it; clicking again turns it round. Numbers begin with the largest. */
+export function click(order: Order, column: Column): Order {
+  if (order.column === column) {
+    return { column, direction: order.direction === "ascending" ? "descending" : "ascending" };
+  }
+  return { column, direction: column === "domain" ? "ascending" : "descending" };
+}
+
+export function sorted(rows: readonly DomainRow[], { column, direction }: Order): DomainRow[] {
+  const sign = direction === "ascending" ? 1 : -1;
+  const byName = (a: DomainRow, b: DomainRow) => (a.domain < b.domain ? -1 : a.domain > b.domain ? 1 : 0);
+  if (column === "domain") return rows.toSorted((a, b) => sign * byName(a, b));
+  return rows.toSorted((a, b) => sign * (a[column] - b[column]) || byName(a, b));
+}
+
+export function standing(row: DomainRow): Standing {
+  const word = row.state.split(/[\s:]/, 1)[0];
+  switch (word) {
+    case "rests":
+      return "resting";
+    case "stopped":
+      return "stopped";
+    case "done":
+      return "done";
+    case "refused":
+      return "refused";
+    default:
+      return "crawling";
+  }
+}
+
+export function matching(rows: readonly DomainRow[], search: string, wanted: Standing): DomainRow[] {
+  const text = search.trim().toLowerCase();
+  return rows.filter((row) => (text === "" || row.domain.includes(text)) && (wanted === "all" || standing(row) === wanted));
+}
+
+/** The rows that are drawn while the list is scrolled to `top`, and a few beyond. */
+export function window(count: number, height: number, rowHeight: number, top: number, margin = 8): { first: number; end: number } {
+  const first = Math.max(0, Math.min(count, Math.floor(top / rowHeight) - margin));
+  const end = Math.min(count, Math.ceil((top + height) / rowHeight) + margin);
+  return { first, end: Math.max(first, end) };
+}

@@ -1,0 +1,20 @@
+/** Which page is shown: the part of the address behind `#/`. */
+
+export const PAGES = ["overview", "domains", "peers", "settings", "activity"] as const;
+export const FULL_SCREEN = ["welcome", "screensaver"] as const;
+export type Page = (typeof PAGES)[number] | (typeof FULL_SCREEN)[number];
+
+export function parse(hash: string): Page {
+  const name = hash.replace(/^#\/?/, "");
+  return ([...PAGES, ...FULL_SCREEN] as string[]).includes(name) ? (name as Page) : "overview";
+}
+
+class Route {
+  page = $state<Page>(parse(location.hash));
+
+  constructor() {
+    addEventListener("hashchange", () => (this.page = parse(location.hash)));
+  }
+}
+
+export const route = new Route();
