@@ -4,7 +4,7 @@ use crate::{Moment, Preferences, Priority, Profile, Reason};
 use serde::{Deserialize, Serialize};
 
 /// How hard the crawl may go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ts_rs::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
     /// No look-ups and no fetches; the ring is still answered.
@@ -16,7 +16,7 @@ pub enum Pace {
 }
 
 /// What may be used right now. A limit of `None` is no limit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 pub struct Allowance {
     /// How hard the crawl may go.
     pub pace: Pace,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Everything that a volunteer can choose about the use of their computer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 #[serde(default, deny_unknown_fields)]
 pub struct Preferences {
     /// Version of this format.
@@ -52,7 +52,7 @@ pub struct Preferences {
 }
 
 /// What may be used of CPU and network. 0 is no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ts_rs::TS)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
     /// CPU time, in percent of one core.
@@ -66,7 +66,7 @@ pub struct Profile {
 }
 
 /// When to crawl.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Run {
     /// Whether or not somebody is there.
@@ -78,7 +78,7 @@ pub enum Run {
 }
 
 /// What happens while the computer is in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum WhileInUse {
     /// Nothing.
@@ -88,7 +88,7 @@ pub enum WhileInUse {
 }
 
 /// What a circumstance does to the crawl.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Toward {
     /// It pauses.
@@ -98,7 +98,7 @@ pub enum Toward {
 }
 
 /// How the system's scheduler is to treat the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
     /// Everything else comes first, on the CPU and on the disk.

@@ -4,7 +4,7 @@ use crate::{Preferences, Priority, Profile, Run, Schedule, Toward, WhileInUse};
 use serde::{Deserialize, Serialize};
 
 /// A set of values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Preset {
     /// For old computers and thin lines.

@@ -9,7 +9,7 @@ const MAX_PROGRAMS: usize = 64;
 const MAX_PROGRAM_NAME: usize = 128;
 
 /// What a number may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ts_rs::TS)]
 pub struct Range {
     /// The field, such as `full.cpu_percent`.
     pub field: &'static str,

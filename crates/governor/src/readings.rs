@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What the sensors saw last; `None` where nothing could be seen.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ts_rs::TS)]
 #[serde(default)]
 pub struct Readings {
     /// Milliseconds since the last key or mouse move. Unknown counts as in use.
@@ -29,7 +29,7 @@ pub struct Readings {
 }
 
 /// Where the power comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 #[serde(rename_all = "snake_case", tag = "from")]
 pub enum Power {
     /// The wall.
@@ -42,7 +42,7 @@ pub enum Power {
 }
 
 /// Whether bytes cost money.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Metering {
     /// They do not.
@@ -52,7 +52,7 @@ pub enum Metering {
 }
 
 /// What the screen shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Screen {
     /// Windows, or nothing.

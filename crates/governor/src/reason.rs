@@ -5,7 +5,7 @@ use apoidea_model::Time;
 use serde::{Deserialize, Serialize};
 
 /// Why less than everything is allowed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 #[serde(rename_all = "snake_case", tag = "code")]
 pub enum Reason {
     /// The volunteer said pause, until they say otherwise.

@@ -9,7 +9,7 @@ use std::fmt;
 const HOURS_AHEAD: usize = 7 * 24 + 1;
 
 /// What may run in each hour of a week.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ts_rs::TS)]
 #[serde(default, deny_unknown_fields)]
 pub struct Schedule {
     /// 24 letters, one an hour from midnight: `f` full, `g` gentle, `-` off.
@@ -29,8 +29,9 @@ pub struct Schedule {
 }
 
 /// The hours of one day, written as 24 letters.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 #[serde(try_from = "String", into = "String")]
+#[ts(as = "String")]
 pub struct Day([Hours; 24]);
 
 /// What may run in an hour.

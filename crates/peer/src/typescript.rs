@@ -7,6 +7,10 @@ use crate::{
     Country, DomainRow, Hour, NetworkStatus, Note, OpenLink, PageEvent, RefusalRequest, RefusedSeed,
     SeedAnswer, SeedRequest, State, Status, Topic, Totals, Whereabouts,
 };
+use apoidea_governor::{
+    Allowance, Day, Metering, Pace, Power, Preferences, Preset, Priority, Profile, Range, Readings, Reason,
+    Run, Schedule, Screen, Toward, WhileInUse,
+};
 use apoidea_overlay::{Capabilities, Dialler, KindTotals, PeerView, Traffic};
 use std::{env, fs, path::Path};
 use ts_rs::{Config, TS};
@@ -47,6 +51,23 @@ fn generated() -> String {
         RefusedSeed,
         RefusalRequest,
         OpenLink,
+        Preferences,
+        Preset,
+        Run,
+        WhileInUse,
+        Profile,
+        Toward,
+        Priority,
+        Schedule,
+        Day,
+        Range,
+        Allowance,
+        Pace,
+        Reason,
+        Readings,
+        Power,
+        Metering,
+        Screen,
     );
     format!("{HEAD}{all}")
 }

@@ -484,3 +484,344 @@ export type OpenLink = {
  * Path and query below the API's own address.
  */
 path: string, };
+
+/**
+ * Everything that a volunteer can choose about the use of their computer.
+ */
+export type Preferences = { 
+/**
+ * Version of this format.
+ */
+version: number, 
+/**
+ * Which set of values this is.
+ */
+preset: Preset, 
+/**
+ * When to crawl.
+ */
+run: Run, 
+/**
+ * Seconds without a key or mouse move after which the computer counts as idle. BOINC takes 3 minutes.
+ */
+idle_seconds: number, 
+/**
+ * What happens while the computer is in use, if the crawl waits for idle time.
+ */
+while_in_use: WhileInUse, 
+/**
+ * What the crawl may use at most.
+ */
+full: Profile, 
+/**
+ * What it may use when it goes gently: while in use, or by schedule. Never more than `full`.
+ */
+gentle: Profile, 
+/**
+ * Resident memory at most, in MiB; 0 is no limit.
+ */
+memory_mib: number, 
+/**
+ * The archive at most, in MiB; 0 leaves it to the archive's settings.
+ */
+disk_mib: number, 
+/**
+ * Disk space that stays free, in MiB; 0 leaves it to the archive's settings.
+ */
+keep_free_mib: number, 
+/**
+ * Bytes sent and received in a month at most, in MiB; 0 is no limit.
+ */
+month_mib: number, 
+/**
+ * Pause when other programs use more than this share of the machine's CPU, in percent; 0 never does.
+ */
+other_cpu_percent: number, 
+/**
+ * What happens on battery.
+ */
+on_battery: Toward, 
+/**
+ * What happens on a metered connection.
+ */
+on_metered: Toward, 
+/**
+ * What happens while a program fills the screen.
+ */
+on_full_screen: Toward, 
+/**
+ * Programs during which the crawl pauses, by the name of their executable.
+ */
+programs: Array<string>, 
+/**
+ * The week, hour by hour.
+ */
+schedule: Schedule, 
+/**
+ * How the system's scheduler is to treat the process.
+ */
+priority: Priority, 
+/**
+ * Minutes of pause after which the peer leaves the ring, so that others crawl its domains; 0 stays.
+ */
+leave_after_minutes: number, };
+
+/**
+ * A set of values.
+ */
+export type Preset = "gentle" | "balanced" | "generous" | "custom";
+
+/**
+ * When to crawl.
+ */
+export type Run = "always" | "when_idle" | "never";
+
+/**
+ * What happens while the computer is in use.
+ */
+export type WhileInUse = "off" | "gentle";
+
+/**
+ * What may be used of CPU and network. 0 is no limit.
+ */
+export type Profile = { 
+/**
+ * CPU time, in percent of one core.
+ */
+cpu_percent: number, 
+/**
+ * KiB received per second.
+ */
+down_kib: number, 
+/**
+ * KiB sent per second.
+ */
+up_kib: number, 
+/**
+ * Fetches at the same time.
+ */
+fetches: number, };
+
+/**
+ * What a circumstance does to the crawl.
+ */
+export type Toward = "pause" | "go_on";
+
+/**
+ * How the system's scheduler is to treat the process.
+ */
+export type Priority = "lowest" | "normal";
+
+/**
+ * What may run in each hour of a week.
+ */
+export type Schedule = { 
+/**
+ * 24 letters, one an hour from midnight: `f` full, `g` gentle, `-` off.
+ */
+monday: Day, 
+/**
+ * As Monday.
+ */
+tuesday: Day, 
+/**
+ * As Monday.
+ */
+wednesday: Day, 
+/**
+ * As Monday.
+ */
+thursday: Day, 
+/**
+ * As Monday.
+ */
+friday: Day, 
+/**
+ * As Monday.
+ */
+saturday: Day, 
+/**
+ * As Monday.
+ */
+sunday: Day, };
+
+/**
+ * The hours of one day, written as 24 letters.
+ */
+export type Day = string;
+
+/**
+ * What a number may be.
+ */
+export type Range = { 
+/**
+ * The field, such as `full.cpu_percent`.
+ */
+field: string, 
+/**
+ * The least.
+ */
+min: number, 
+/**
+ * The greatest.
+ */
+max: number, 
+/**
+ * Whether 0 is accepted too, as no limit.
+ */
+zero_is_no_limit: boolean, };
+
+/**
+ * What may be used right now. A limit of `None` is no limit.
+ */
+export type Allowance = { 
+/**
+ * How hard the crawl may go.
+ */
+pace: Pace, 
+/**
+ * Why not harder.
+ */
+reason: Reason | null, 
+/**
+ * The same as a sentence for people.
+ */
+sentence: string, 
+/**
+ * CPU time, in percent of one core.
+ */
+cpu_percent: number | null, 
+/**
+ * Bytes received per second.
+ */
+down_bytes: number | null, 
+/**
+ * Bytes sent per second.
+ */
+up_bytes: number | null, 
+/**
+ * Fetches at the same time.
+ */
+fetches: number | null, 
+/**
+ * Resident memory, in bytes.
+ */
+memory_bytes: number | null, 
+/**
+ * The archive, in bytes; `None` is what the settings of the archive say.
+ */
+disk_bytes: number | null, 
+/**
+ * Free space that stays, in bytes; `None` is what the settings of the archive say.
+ */
+keep_free_bytes: number | null, 
+/**
+ * How the system's scheduler is to treat the process.
+ */
+priority: Priority, };
+
+/**
+ * How hard the crawl may go.
+ */
+export type Pace = "paused" | "gentle" | "full";
+
+/**
+ * Why less than everything is allowed.
+ */
+export type Reason = { "code": "by_you" } | { "code": "snoozed", 
+/**
+ * When it ends.
+ */
+until: number, } | { "code": "never" } | { "code": "schedule", 
+/**
+ * When it allows more, if ever.
+ */
+until: number | null, } | { "code": "battery", 
+/**
+ * How full it is.
+ */
+percent: number | null, } | { "code": "metered" } | { "code": "quota", 
+/**
+ * When the next month begins.
+ */
+until: number, } | { "code": "disk", 
+/**
+ * What is left.
+ */
+free_mib: number, } | { "code": "memory", 
+/**
+ * What is in use.
+ */
+used_mib: number, } | { "code": "program", 
+/**
+ * Which one.
+ */
+name: string, } | { "code": "full_screen" } | { "code": "other_load", 
+/**
+ * How much they use, of the whole machine.
+ */
+percent: number, } | { "code": "in_use" } | { "code": "unseen" };
+
+/**
+ * What the sensors saw last; `None` where nothing could be seen.
+ */
+export type Readings = { 
+/**
+ * Milliseconds since the last key or mouse move. Unknown counts as in use.
+ */
+idle_ms: number | null, 
+/**
+ * Which detector says so, such as "Mutter" or "X11".
+ */
+detector: string | null, 
+/**
+ * Where the power comes from. Unknown counts as mains.
+ */
+power: Power | null, 
+/**
+ * Whether bytes cost money. Unknown counts as no.
+ */
+metering: Metering | null, 
+/**
+ * Whether a program fills the screen. Unknown counts as no.
+ */
+screen: Screen | null, 
+/**
+ * A listed program that runs.
+ */
+program: string | null, 
+/**
+ * CPU that other programs use, in percent of the whole machine. Unknown counts as none.
+ */
+other_cpu_percent: number | null, 
+/**
+ * Memory that this process uses, in bytes.
+ */
+memory_bytes: number | null, 
+/**
+ * Free space where the data folder is, in bytes.
+ */
+free_bytes: number | null, 
+/**
+ * Bytes sent and received this month.
+ */
+month_bytes: number, };
+
+/**
+ * Where the power comes from.
+ */
+export type Power = { "from": "mains" } | { "from": "battery", 
+/**
+ * How full it is.
+ */
+percent: number | null, };
+
+/**
+ * Whether bytes cost money.
+ */
+export type Metering = "unmetered" | "metered";
+
+/**
+ * What the screen shows.
+ */
+export type Screen = "shared" | "full";
