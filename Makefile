@@ -4,7 +4,7 @@ CARGO ?= cargo
 # The field's own checker of WARC files; tests hold ours to it.
 WARCIO := target/tools/bin/warcio
 
-.PHONY: run demo test test-ui-units bench setup setup-test setup-bench build lint help
+.PHONY: run demo test test-ui-units test-ui bench setup setup-test setup-bench build lint help
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,10 @@ ui/node_modules/.package-lock.json: ui/package-lock.json
 
 test-ui-units: $(DASHBOARD)
 	cd ui && npm run --silent check && npm run --silent test
+
+test-ui: setup-test $(DASHBOARD) ## Look at the dashboard of a live peer with a real browser
+	$(CARGO) build --locked -p apoidea
+	cd ui && APOIDEA=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/apoidea npm run --silent test:browser
 
 build: setup $(DASHBOARD)
 	$(CARGO) build --release --locked -p apoidea

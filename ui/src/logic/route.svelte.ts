@@ -1,12 +1,13 @@
 /** Which page is shown: the part of the address behind `#/`. */
 
 export const PAGES = ["overview", "domains", "peers", "settings", "activity"] as const;
-export const FULL_SCREEN = ["welcome", "screensaver"] as const;
-export type Page = (typeof PAGES)[number] | (typeof FULL_SCREEN)[number];
+/** Reached from elsewhere. */
+export const OTHERS = ["about", "welcome", "screensaver"] as const;
+export type Page = (typeof PAGES)[number] | (typeof OTHERS)[number];
 
 export function parse(hash: string): Page {
   const name = hash.replace(/^#\/?/, "");
-  return ([...PAGES, ...FULL_SCREEN] as string[]).includes(name) ? (name as Page) : "overview";
+  return ([...PAGES, ...OTHERS] as string[]).includes(name) ? (name as Page) : "overview";
 }
 
 class Route {

@@ -1,0 +1,73 @@
+/** A peer that crawls the made-up web, and a browser that looks at its dashboard. */
+import { spawn, type ChildProcess } from "node:child_process";
+import { createRequire } from "node:module";
+import { chromium, type Browser, type Page } from "playwright-core";
+
+const PROGRAM = process.env.APOIDEA ?? "../target/debug/apoidea";
+const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const AXE = createRequire(import.meta.url).resolve("axe-core");
+/** Console lines that are no fault of the page: a stream that ends because the page is left. */
+const HARMLESS = /ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_NETWORK_CHANGED/;
+
+export class Demo {
+  /** What the browser complained about. */
+  readonly complaints: string[] = [];
+
+  private constructor(
+    private readonly peer: ChildProcess,
+    private readonly browser: Browser,
+    readonly page: Page,
+    readonly address: string,
+  ) {
+    page.on("console", (line) => {
+      if (["error", "warning"].includes(line.type()) && !HARMLESS.test(line.text())) this.complaints.push(line.text());
+    });
+    page.on("pageerror", (error) => this.complaints.push(error.message));
+  }
+
+  static async start(): Promise<Demo> {
+    const peer = spawn(PROGRAM, ["demo", "--hosts", "40", "--pages", "100000", "--delay", "100"], { stdio: ["ignore", "pipe", "inherit"] });
+    const link = await new Promise<string>((found, failed) => {
+      let words = "";
+      peer.stdout.on("data", (more: Buffer) => {
+        words += more.toString();
+        const link = /http:\/\/127\.0\.0\.1:\d+\/open\?key=\w+/.exec(words)?.[0];
+        if (link) found(link);
+      });
+      peer.on("exit", (code) => failed(new Error(`the demo ended with ${code}:\n${words}`)));
+    });
+    const browser = await chromium.launch({ executablePath: BROWSER, args: ["--no-sandbox"] });
+    const page = await browser.newPage();
+    const demo = new Demo(peer, browser, page, new URL(link).origin);
+    await page.goto(link);
+    return demo;
+  }
+
+  /** Goes to a page of the dashboard and waits for its heading. */
+  async open(name: string): Promise<void> {
+    await this.page.goto(`${this.address}/#/${name}`);
+    if (!["welcome", "screensaver"].includes(name)) await this.page.waitForSelector(`h1:text-is("${name[0].toUpperCase()}${name.slice(1)}")`);
+  }
+
+  /** Serious findings of axe on the page as it is. */
+  async axe(): Promise<string[]> {
+    await this.page.addScriptTag({ path: AXE }).catch(async () => {
+      // The dashboard's policy forbids scripts that are not the peer's own; a debugger may.
+      const { readFileSync } = await import("node:fs");
+      await this.page.evaluate(readFileSync(AXE, "utf8"));
+    });
+    return this.page.evaluate(async () => {
+      const axe = (globalThis as unknown as { axe: { run(): Promise<{ violations: { id: string; impact: string; nodes: { html: string; any: { message: string }[] }[] }[] }> } }).axe;
+      const { violations } = await axe.run();
+      return violations
+        .filter(({ impact }) => impact === "serious" || impact === "critical")
+        .map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html.slice(0, 160)} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
+    });
+  }
+
+  async stop(): Promise<void> {
+    await this.browser.close();
+    this.peer.kill("SIGINT");
+    await new Promise((ended) => this.peer.once("exit", ended));
+  }
+}
