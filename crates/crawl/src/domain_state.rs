@@ -4,7 +4,7 @@
 //! who did before. It decides what every outcome means for the host; the frontier only asks it when.
 
 use crate::{
-    Origin,
+    Origin, Reductions, Stamp,
     outcome::{Health, Outcome, Settlement},
     politeness::{self, Pace},
     robots::Access,
@@ -17,8 +17,10 @@ use std::time::Duration;
 /// What a peer knows of a domain besides its queue and its seen-filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DomainState {
-    /// Raised with every change of owner; where two peers disagree, the higher one is right.
-    pub epoch: u64,
+    /// How new this copy is; where two peers disagree, the later one is right.
+    pub stamp: Stamp,
+    /// The journeys that the seen log has made.
+    pub reductions: Reductions,
     /// What was done so far.
     pub counters: Counters,
     robots: Vec<RobotsCopy>,
@@ -487,7 +489,7 @@ mod tests {
 
     #[test]
     fn an_ordinary_domain_takes_less_than_200_bytes_and_survives_storage() {
-        let mut state = DomainState { epoch: 3, ..DomainState::default() };
+        let mut state = DomainState { stamp: Stamp { version: 3, ..Stamp::ZERO }, ..DomainState::default() };
         let file = "User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\nCrawl-delay: 10\n\
                     Sitemap: https://www.a.example/sitemap.xml";
         robots(&mut state, rules(file), None, NOW);

@@ -13,7 +13,7 @@ mod window;
 pub use config::FrontierConfig;
 pub use event::{Action, Connection, Event, Report};
 
-use crate::{DomainState, Effort, Origin, Pace, Settlement, robots::Access};
+use crate::{DomainState, Effort, Origin, Pace, Settlement, Stamp, Tenure, robots::Access};
 use address::Addresses;
 use apoidea_model::{Domain, Pending, Slot, Time};
 use host::{Activity, Choice, FAR, Host, Place, Plan, Pressure};
@@ -155,6 +155,21 @@ impl Frontier {
         let host = self.remove(domain)?;
         self.fetching -= usize::from(host.is_fetching());
         Some(host.state)
+    }
+
+    /// Sends a domain to disk as soon as nothing of it is under way, as when another peer is to be its owner.
+    pub fn retire(&mut self, domain: &Domain, now: Time) {
+        let Some(host) = self.hosts.get_mut(domain) else { return };
+        host.retire();
+        self.place(domain, now);
+    }
+
+    /// Notes a change to a resident domain under a tenure; gives its stamp before and after.
+    pub fn stamp(&mut self, domain: &Domain, tenure: Tenure) -> Option<(Stamp, Stamp)> {
+        let state = &mut self.hosts.get_mut(domain)?.state;
+        let before = state.stamp;
+        state.stamp = before.next(tenure);
+        Some((before, state.stamp))
     }
 
     /// Pages and robots.txt being fetched.

@@ -4,6 +4,7 @@
 //! filter cannot grow by itself: its owner rebuilds it from the domain's log of fingerprints, which is the durable
 //! truth and somebody else's. The same fingerprints give the same bytes on every peer and every machine.
 
+use crate::Reductions;
 use apoidea_model::UrlHash;
 use bloomfilter::Bloom;
 use std::hash::{Hash, Hasher};
@@ -12,6 +13,8 @@ use std::hash::{Hash, Hasher};
 #[derive(Debug, Clone)]
 pub struct SeenFilter {
     rate: OneIn,
+    /// Under which forms the log may know a URL.
+    reductions: Reductions,
     memory: Memory,
 }
 
@@ -81,6 +84,11 @@ impl OneIn {
         OneIn(urls.clamp(100, 1_000_000_000) as u32)
     }
 
+    /// So many times as rare.
+    pub fn divided_by(self, times: usize) -> Self {
+        OneIn::new(u64::from(self.0).saturating_mul(times as u64))
+    }
+
     /// Hundredths of a bit per URL: 1.44 · log₂ of the rate, and a tenth more, because the hash functions are not quite
     /// independent and a full filter shall not be quite half full. A whole number, since a logarithm may differ in its
     /// last digit from machine to machine.
@@ -95,7 +103,7 @@ impl SeenFilter {
 
     /// Knows nothing.
     pub fn new(rate: OneIn) -> Self {
-        SeenFilter { rate, memory: Memory::Exact(Vec::new()) }
+        SeenFilter { rate, reductions: Reductions::default(), memory: Memory::Exact(Vec::new()) }
     }
 
     /// Remembers the fingerprints of a domain's log, of which there are `expected`, with room for more.
@@ -127,8 +135,22 @@ impl SeenFilter {
         Sight::New
     }
 
+    /// The same filter, of a log that has made journeys: a URL is known if any of its forms is.
+    pub fn asked_as(self, reductions: Reductions) -> Self {
+        SeenFilter { reductions, ..self }
+    }
+
+    /// Under which forms the log may know a URL.
+    pub fn reductions(&self) -> &Reductions {
+        &self.reductions
+    }
+
     /// Is the URL known?
     pub fn contains(&self, hash: UrlHash) -> bool {
+        self.reductions.forms(hash).any(|form| self.knows(form))
+    }
+
+    fn knows(&self, hash: UrlHash) -> bool {
         match &self.memory {
             Memory::Exact(known) => known.binary_search(&hash.0).is_ok(),
             Memory::Bloom(counted) => counted.contains(hash),
@@ -207,7 +229,7 @@ impl SeenFilter {
         } else {
             Memory::Bloom(Box::new(Counted::from_bytes(rest, count, rate)?))
         };
-        Ok(SeenFilter { rate, memory })
+        Ok(SeenFilter { rate, reductions: Reductions::default(), memory })
     }
 }
 

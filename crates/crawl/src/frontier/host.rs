@@ -20,6 +20,17 @@ pub(super) struct Host {
     turn: Turn,
     /// No URL of the window may be fetched before.
     blocked_until: Time,
+    /// Does it go to disk as soon as it can?
+    term: Term,
+}
+
+/// How long a host stays in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Term {
+    /// As long as there is something to do.
+    Open,
+    /// No longer than it must.
+    Over,
 }
 
 /// What a host is busy with: one thing at a time.
@@ -126,6 +137,7 @@ impl Host {
             since: now,
             turn: Turn::Due,
             blocked_until: Time::ZERO,
+            term: Term::Open,
         };
         host.weigh();
         host
@@ -164,6 +176,7 @@ impl Host {
             return Some(if has_more { self.window.behind().max(ready) } else { Time::NEVER });
         }
         let makes_room = match pressure {
+            _ if self.term == Term::Over => true,
             Pressure::None => false,
             Pressure::Queue => now.since(self.since) >= SLICE,
             Pressure::Excess => self.turn == Turn::Had,
@@ -188,6 +201,14 @@ impl Host {
             }
         }
         wait.map_or(Choice::Nothing, Choice::Wait)
+    }
+
+    /// Lets it go to disk as soon as nothing of it is under way.
+    pub(super) fn retire(&mut self) {
+        self.term = Term::Over;
+        if matches!(self.activity, Activity::Waiting(_)) {
+            self.activity = Activity::Idle;
+        }
     }
 
     /// Lets it wait though its clock would allow a request.
