@@ -125,11 +125,17 @@ impl Chord {
         self.look_up(key, count, Freshness::Fresh).await
     }
 
-    /// Gives the place in the ring up, tells everyone goodbye and stops listening.
-    pub async fn shut_down(&self) {
+    /// Gives the place in the ring up and tells the neighbours. Questions are still answered, so that they can fetch
+    /// what they need to take over.
+    pub async fn leave(&self) {
         let (reply, left) = oneshot::channel();
         self.mailbox.send(Command::Leave(reply)).await;
         let _ = time::timeout(Duration::from_secs(1), left).await;
+    }
+
+    /// Leaves the ring and stops listening.
+    pub async fn shut_down(&self) {
+        self.leave().await;
         self.transport.shut_down().await;
     }
 

@@ -21,6 +21,16 @@ impl Store {
             entries.map(|entry| decode(&entry.key()?)).collect()
         })
     }
+
+    /// When a parked domain wakes; none if it is not parked.
+    pub fn wake(&self, domain: &Domain) -> Result<Option<Time>, ReadError> {
+        self.read(|tables| {
+            let stored = tables.space(Table::Wakes).get(domain.as_str())?;
+            let corrupt = |_| ReadError::corrupt("wake time", domain.as_str().as_bytes());
+            let wake = stored.map(|wake| wake[..].try_into().map(u64::from_be_bytes).map_err(corrupt));
+            Ok(wake.transpose()?.map(Time::from_millis))
+        })
+    }
 }
 
 impl Commit {
