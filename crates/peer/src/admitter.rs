@@ -4,19 +4,23 @@
 //! turns its answer into changes of the store and news for the frontier.
 
 use crate::{
-    config::CrawlConfig, reach::Contactable, recent_links::RecentLinks, seen_cache::SeenCache, status::Totals,
+    config::CrawlConfig, reach::Contactable, recent_links::RecentLinks, seen_cache::SeenCache,
+    status::Totals, swarm::change::Changes,
 };
 use apoidea_crawl::{
-    Admission, BreadthFirst, Counters, Decision, DomainState, DropReason, Event, Frontier, Quotas, Refusals,
-    Trap,
+    Admission, BreadthFirst, Counters, Decision, DomainState, DropReason, Event, Frontier, Quotas,
+    Reductions, Refusals, Stamp, Trap,
 };
-use apoidea_model::{Domain, Link, LinkBatch, PageUrl, Pending, Slot, Time};
+use apoidea_model::{Domain, Link, LinkBatch, PageUrl, PeerId, Pending, Slot, Time};
 use apoidea_store::{Commit, CommitError, ReadError, Store};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Sequence numbers are taken from the store in blocks, one for each start, so that none is ever used twice.
-const SEQUENCE_BLOCK: u64 = 1 << 40;
+/// Sequence numbers begin at the microsecond of the start, so that URLs keep their order when a queue moves to another
+/// peer, and after what the last run may have used: a block of this size.
+const SEQUENCE_BLOCK: u64 = 1 << 32;
 const SEQUENCE_VALUE: &str = "sequence";
+/// The lowest bits tell whose number it is: a queue may hold numbers of several peers.
+const TAG_BITS: u32 = 12;
 
 /// Admits links to the queues of their domains.
 pub(crate) struct Admitter {
@@ -25,6 +29,7 @@ pub(crate) struct Admitter {
     quotas: Quotas,
     scope: Scope,
     next_sequence: u64,
+    tag: u64,
     /// URLs waiting in all domains.
     pub queued: u64,
 }
@@ -47,12 +52,23 @@ pub(crate) struct Desk<'a> {
     pub recent: &'a RecentLinks,
     /// Domains in memory whose state changed.
     pub touched: &'a mut HashSet<Domain>,
+    /// What the holders of copies do not know yet.
+    pub changes: &'a mut Changes,
+    /// Domains that are this peer's.
+    pub owned: &'a mut u64,
 }
 
 impl Admitter {
-    pub(crate) fn new(store: Store, config: &CrawlConfig, refusals: Refusals) -> Result<Self, AdmitError> {
+    pub(crate) fn new(
+        store: Store,
+        config: &CrawlConfig,
+        refusals: Refusals,
+        me: PeerId,
+        now: Time,
+    ) -> Result<Self, AdmitError> {
         let stored = store.value(SEQUENCE_VALUE)?;
-        let first = stored.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
+        let used = stored.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
+        let first = used.max(now.as_millis() * 1000);
         let mut commit = Commit::new();
         commit.set_value(SEQUENCE_VALUE, &(first + SEQUENCE_BLOCK).to_be_bytes());
         store.commit(&commit)?;
@@ -73,6 +89,8 @@ impl Admitter {
                 only: config.only.clone(),
             },
             next_sequence: first,
+            tag: u64::from(u16::from_be_bytes([me.key().as_bytes()[0], me.key().as_bytes()[1]]))
+                >> (16 - TAG_BITS),
             queued: 0,
         })
     }
@@ -113,12 +131,16 @@ impl Admitter {
         now: Time,
     ) -> Result<(), AdmitError> {
         while !links.is_empty() {
-            let resident = desk.frontier.state(domain).map(|state| state.counters.admitted);
-            let admitted = match resident {
-                Some(admitted) => admitted,
-                None => self.load_state(domain)?.counters.admitted,
+            let resident =
+                desk.frontier.state(domain).map(|state| (state.counters.admitted, state.reductions.clone()));
+            let (admitted, reductions) = match resident {
+                Some(known) => known,
+                None => {
+                    let state = self.load_state(domain)?;
+                    (state.counters.admitted, state.reductions)
+                }
             };
-            let room = self.seen.filter(domain, admitted)?.room().max(1);
+            let room = self.seen.filter(domain, admitted, &reductions)?.room().max(1);
             let rest = links.split_off(links.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
             self.admit_to(domain, links, desk, now)?;
             links = rest;
@@ -133,16 +155,16 @@ impl Admitter {
         desk: &mut Desk<'_>,
         now: Time,
     ) -> Result<(), AdmitError> {
-        let resident = desk.frontier.state(domain).map(|state| state.counters);
-        let (state, counters) = match resident {
-            Some(counters) => (None, counters),
+        let resident = desk.frontier.state(domain).map(|state| (state.counters, state.reductions.clone()));
+        let (state, counters, reductions) = match resident {
+            Some((counters, reductions)) => (None, counters, reductions),
             None => {
                 let state = self.load_state(domain)?;
-                let counters = state.counters;
-                (Some(state), counters)
+                let (counters, reductions) = (state.counters, state.reductions.clone());
+                (Some(state), counters, reductions)
             }
         };
-        let decision = self.decide(domain, links, counters, now)?;
+        let decision = self.decide(domain, links, counters, &reductions, now)?;
         self.note_dropped(&decision, desk);
         if decision.admitted.is_empty() {
             return Ok(());
@@ -164,6 +186,7 @@ impl Admitter {
         domain: &Domain,
         links: Vec<Link>,
         counters: Counters,
+        reductions: &Reductions,
         now: Time,
     ) -> Result<Decision, AdmitError> {
         let is_full = counters.queued + links.len() as u64 > self.quotas.queued_per_domain
@@ -183,7 +206,7 @@ impl Admitter {
             worst: &worst,
             check: &|url| scope.check(url, now),
         };
-        let filter = self.seen.filter(domain, counters.admitted)?;
+        let filter = self.seen.filter(domain, counters.admitted, reductions)?;
         Ok(admission.decide(links, filter))
     }
 
@@ -215,12 +238,22 @@ impl Admitter {
         let wake = match state {
             None => None,
             Some(mut state) => {
+                *desk.owned += u64::from(state.stamp == Stamp::ZERO);
                 state.admitted(urls.len() as u64, decision.evicted.len() as u64, overflowed);
+                let stamp = |tenure| {
+                    let before = state.stamp;
+                    state.stamp = before.next(tenure);
+                    Ok::<_, AdmitError>((before, state.stamp))
+                };
+                let change = desk.changes.of(domain, stamp)?;
+                change.puts.extend(urls.iter().cloned());
+                change.removes.extend(&decision.evicted);
                 commit.put_domain(domain, encode_state(&state));
                 self.park(domain, state.ready_at(), &mut commit, desk.parking)
             }
         };
         self.store.apply(&commit)?;
+        desk.changes.note_puts();
         urls.iter().for_each(|pending| desk.recent.insert(&pending.url));
         match wake {
             Some(wake) => desk.frontier.handle(Event::Parked { wake }, now),
@@ -228,6 +261,11 @@ impl Admitter {
             None => {
                 let evicted = decision.evicted;
                 desk.touched.insert(domain.clone());
+                let stamp = |tenure| desk.frontier.stamp(domain, tenure).ok_or(());
+                if let Ok(change) = desk.changes.of(domain, stamp) {
+                    change.puts.extend(urls.iter().cloned());
+                    change.removes.extend(&evicted);
+                }
                 desk.frontier
                     .handle(Event::Admitted { domain: domain.clone(), urls, evicted, overflowed }, now);
             }
@@ -252,10 +290,15 @@ impl Admitter {
     }
 
     fn place(&mut self, admitted: apoidea_crawl::Admitted) -> Pending {
-        let slot = Slot { rank: admitted.rank, sequence: self.next_sequence };
+        let slot = Slot { rank: admitted.rank, sequence: self.next_sequence << TAG_BITS | self.tag };
         self.next_sequence += 1;
         let Link { url, depth, target } = admitted.link;
         Pending { slot, url, depth, target, attempts: 0, not_before: Time::ZERO }
+    }
+
+    /// Drops the filter of a domain whose log was changed by others.
+    pub(crate) fn forget_filter(&mut self, domain: &Domain) {
+        self.seen.forget(domain);
     }
 
     /// What is known of a domain that is not in memory.

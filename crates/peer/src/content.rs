@@ -1,20 +1,29 @@
 //! "Is this content known?" (Apoidea §2.2, Seen-Content)
 //!
 //! The question goes to whoever is responsible for the content's hash, in batches. [`ContentIndex`] is the interface
-//! the whole ring answers through; [`LocalIndex`] is the part of the answer that lies with this peer, which for a ring of
-//! one is all of it.
+//! the whole ring answers through; [`LocalIndex`] is the part of the answer that lies with this peer.
 
 use apoidea_model::{ContentHash, PageUrl, Time};
 use apoidea_store::{Commit, Fact, Store};
-use std::{future::Future, pin::Pin, sync::Arc};
-use tokio::sync::{mpsc, oneshot};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    sync::{Semaphore, mpsc, oneshot},
+    time,
+};
 
 /// Most questions in one batch.
 const MAX_BATCH: usize = 256;
+/// Batches that are being answered at the same time; an owner that does not answer must not hold up the others.
+const PARALLEL: usize = 16;
 
 /// A page whose content is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sight {
+pub(crate) struct Sight {
     /// What it says.
     pub content: ContentHash,
     /// Where.
@@ -25,7 +34,7 @@ pub struct Sight {
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Nobody has shown it before, or this very page did.
     New,
     /// Another page says the same.
@@ -33,24 +42,34 @@ pub enum Verdict {
 }
 
 /// Answers questions about content, one verdict for each in the same order.
-pub trait ContentIndex: Send + Sync + 'static {
+pub(crate) trait ContentIndex: Send + Sync + 'static {
     /// Decides, and remembers the sights that are new.
     fn judge(&self, sights: Vec<Sight>) -> Pin<Box<dyn Future<Output = Vec<Verdict>> + Send + '_>>;
-}
 
-/// The facts this peer keeps.
-pub struct LocalIndex(pub Store);
-
-impl ContentIndex for LocalIndex {
-    fn judge(&self, sights: Vec<Sight>) -> Pin<Box<dyn Future<Output = Vec<Verdict>> + Send + '_>> {
-        Box::pin(std::future::ready(self.judge_now(&sights)))
+    /// How long questions collect before they are asked.
+    fn collects_for(&self) -> Duration {
+        Duration::ZERO
     }
 }
 
+/// The facts this peer keeps.
+pub(crate) struct LocalIndex {
+    store: Store,
+    /// Of two who show the same content at once, one is told that it is new.
+    turn: Mutex<()>,
+    /// New facts, for the holders of copies. What does not fit is found when everything is compared.
+    news: mpsc::Sender<(ContentHash, Fact)>,
+}
+
 impl LocalIndex {
+    pub(crate) fn new(store: Store, news: mpsc::Sender<(ContentHash, Fact)>) -> Self {
+        LocalIndex { store, turn: Mutex::new(()), news }
+    }
+
     /// Judges one after the other, so that of two equal pages in one batch the first wins. What cannot be read or
     /// remembered counts as new: a copy too many is better than a page lost.
-    fn judge_now(&self, sights: &[Sight]) -> Vec<Verdict> {
+    pub(crate) fn judge_now(&self, sights: &[Sight]) -> Vec<Verdict> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut verdicts = Vec::with_capacity(sights.len());
         let mut commit = Commit::new();
         for (i, sight) in sights.iter().enumerate() {
@@ -60,18 +79,19 @@ impl LocalIndex {
                     Verdict::Known(fact) => Fact::clone(fact),
                     Verdict::New => sights[earlier].fact(),
                 }),
-                None => self.0.fact(&sight.content).ok().flatten(),
+                None => self.store.fact(&sight.content).ok().flatten(),
             };
             verdicts.push(match fact {
                 Some(fact) if fact.page != sight.page => Verdict::Known(fact),
                 Some(_) => Verdict::New,
                 None => {
                     commit.put_fact(&sight.content, sight.fact());
+                    let _ = self.news.try_send((sight.content, sight.fact()));
                     Verdict::New
                 }
             });
         }
-        if let Err(error) = self.0.apply(&commit) {
+        if let Err(error) = self.store.apply(&commit) {
             tracing::warn!(%error, "content facts were not remembered");
         }
         verdicts
@@ -86,7 +106,9 @@ impl Sight {
 
 /// Collects questions into batches.
 #[derive(Clone)]
-pub(crate) struct ContentDesk(mpsc::Sender<(Sight, oneshot::Sender<Verdict>)>);
+pub(crate) struct ContentDesk(mpsc::Sender<Question>);
+
+type Question = (Sight, oneshot::Sender<Verdict>);
 
 impl ContentDesk {
     /// Opens a desk before an index. While one batch is being answered the next one collects, so a busy crawl asks in
@@ -108,14 +130,36 @@ impl ContentDesk {
     }
 }
 
-async fn answer(index: Arc<dyn ContentIndex>, mut inbox: mpsc::Receiver<(Sight, oneshot::Sender<Verdict>)>) {
+async fn answer(index: Arc<dyn ContentIndex>, mut inbox: mpsc::Receiver<Question>) {
+    let places = Arc::new(Semaphore::new(PARALLEL));
     let mut batch = Vec::new();
     while inbox.recv_many(&mut batch, MAX_BATCH).await > 0 {
-        let (sights, replies): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
-        let verdicts = index.judge(sights).await;
-        for (reply, verdict) in replies.into_iter().zip(verdicts) {
-            let _ = reply.send(verdict);
+        let collects_for = index.collects_for();
+        if collects_for.is_zero() {
+            judge(index.as_ref(), std::mem::take(&mut batch)).await;
+            continue;
         }
+        time::sleep(collects_for).await;
+        while batch.len() < MAX_BATCH
+            && let Ok(question) = inbox.try_recv()
+        {
+            batch.push(question);
+        }
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let (index, batch) = (index.clone(), std::mem::take(&mut batch));
+        tokio::spawn(async move {
+            judge(index.as_ref(), batch).await;
+            drop(place);
+        });
+    }
+}
+
+async fn judge(index: &dyn ContentIndex, batch: Vec<Question>) {
+    let (sights, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+    let verdicts = index.judge(sights).await;
+    for (reply, verdict) in replies.into_iter().zip(verdicts) {
+        // Whoever asked may have gone.
+        let _ = reply.send(verdict);
     }
 }
 
@@ -131,7 +175,17 @@ mod tests {
     fn index() -> (tempfile::TempDir, LocalIndex) {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), Default::default()).unwrap();
-        (folder, LocalIndex(store))
+        (folder, LocalIndex::new(store, mpsc::channel(1).0))
+    }
+
+    impl ContentIndex for LocalIndex {
+        fn judge(&self, sights: Vec<Sight>) -> Pin<Box<dyn Future<Output = Vec<Verdict>> + Send + '_>> {
+            Box::pin(std::future::ready(self.judge_now(&sights)))
+        }
+
+        fn collects_for(&self) -> Duration {
+            Duration::from_millis(1)
+        }
     }
 
     #[tokio::test]

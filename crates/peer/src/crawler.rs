@@ -2,29 +2,39 @@
 //!
 //! It never waits for the network or the disk's platters. Fetches and look-ups run as tasks of their own and report back
 //! as [`Finding`]s; what must become durable goes to the [`Writer`]. Reads and small writes of the store are calls into
-//! memory most of the time.
+//! memory most of the time. The files below: taking findings in, saving, telling the holders of copies, and what changes
+//! when the ring moves.
 
+mod findings;
+mod ownership;
 mod refusing;
+mod rounds;
+mod saving;
 
 use crate::{
-    admitter::{AdmitError, Admitter, Desk, decode_state, encode_state, park},
+    admitter::{AdmitError, Admitter, decode_state, encode_state, park},
     fetch::Connection,
     handle::{Command, PageFeed, SeedOutcome},
-    judge,
-    page::{self, PageSight, PageWork, now},
+    page::{PageSight, PageWork, now},
     process::ProcessedPage,
     processing::Processing,
     reporter::Reporter,
     resolver::ResolveError,
     robots_fetch::RobotsAnswer,
-    status::{PageEvent, State, Status, Totals},
+    status::{State, Status, Totals},
+    swarm::{
+        change::Changes,
+        tenancy::{Claim, Tenancy},
+        value::Value,
+        wire::LinksAnswer,
+    },
     writer::{Order, Writer},
 };
-use apoidea_crawl::{
-    Action, Connection as KeepOrClose, Event, Frontier, Origin, Outcome, Report, Settlement,
-};
-use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PageUrl, Pending, Slot, Target, Time};
+use apoidea_crawl::{Action, Connection as KeepOrClose, Event, Frontier, Origin, Report};
+use apoidea_model::{Domain, Link, PageUrl, PeerId, Pending, Slot, Target, Time};
+use apoidea_overlay::Overlay;
 use apoidea_store::{Commit, ReadError, Store};
+use rounds::{Done, Rounds};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     net::IpAddr,
@@ -32,7 +42,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Notify, mpsc, oneshot},
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
@@ -50,6 +60,8 @@ const RESIDENT: Time = Time::NEVER;
 const TOTALS_VALUE: &str = "totals";
 const QUEUED_VALUE: &str = "queued";
 const PAUSED_VALUE: &str = "paused";
+/// Pages whose links wait for other owners; no fetch starts while there are more.
+const MAX_OUTBOX: u64 = 100_000;
 
 /// What the tasks report to the crawler.
 #[derive(Debug)]
@@ -64,6 +76,10 @@ pub(crate) enum Finding {
     Processed { domain: Domain, slot: Slot, page: ProcessedPage, sight: PageSight },
     /// Pages whose processing is on the disk.
     Durable { settled: Vec<(Domain, Slot)>, archive_bytes: u64 },
+    /// Links of these outbox records are with their owners.
+    Delivered(Vec<u64>),
+    /// The changes of a round are with the holders of copies.
+    Replicated,
     /// The disk cannot be written; the next [`Finding::Durable`] says that it can again.
     Trouble(String),
 }
@@ -81,6 +97,18 @@ pub(crate) struct Parts {
     pub reporter: Reporter,
     /// Fetches at the same time while not paused.
     pub fetches: usize,
+    pub swarm: SwarmParts,
+}
+
+/// What connects the crawler with other peers.
+pub(crate) struct SwarmParts {
+    pub me: PeerId,
+    pub overlay: Arc<dyn Overlay>,
+    pub tenancy: Arc<Tenancy>,
+    pub puller: crate::swarm::puller::Puller,
+    /// Rung when links wait for other owners.
+    pub courier: Arc<Notify>,
+    pub findings: mpsc::UnboundedSender<Finding>,
 }
 
 pub(crate) struct Crawler {
@@ -100,6 +128,22 @@ pub(crate) struct Crawler {
     deferred: VecDeque<(Domain, Slot, ProcessedPage, PageSight)>,
     /// Actions that wait for the disk to recover; none is added while there is trouble.
     stuck: Vec<Action>,
+    /// What the holders of copies do not know yet.
+    changes: Changes,
+    /// Pages that are done here; the holders of copies learn of it once their links are safe.
+    done: VecDeque<Done>,
+    /// The same, as long as their links wait in the outbox record of this number.
+    undelivered: HashMap<u64, Done>,
+    /// Rounds in which changes were sent to the holders of copies.
+    rounds: Rounds,
+    /// Links of others that are admitted, but not durable everywhere.
+    unacknowledged: Vec<(oneshot::Sender<LinksAnswer>, LinksAnswer)>,
+    /// Copies that wait until nothing of their domain is under way.
+    adoptions: HashMap<Domain, (PeerId, Box<Value>, oneshot::Sender<()>)>,
+    /// Whoever waits for everything to come to rest.
+    quiescing: Option<oneshot::Sender<()>>,
+    next_outbox: u64,
+    owned: u64,
 }
 
 impl Crawler {
@@ -118,12 +162,16 @@ impl Crawler {
         };
         for (_, domain) in cut_off {
             let mut state = parts.admitter.load_state(&domain)?;
-            // A request may have been under way when the last run was cut off.
+            // A request may have been under way when the last run was cut off, and pages may have been done that
+            // the holders of copies were not told of.
             state.interrupted(now());
+            state.stamp = state.stamp.next(state.stamp.tenure);
             commit.put_domain(&domain, encode_state(&state));
             park(&mut commit, &domain, state.ready_at());
         }
         store.commit(&commit)?;
+        let next_outbox = store.last_in_outbox()?.map_or(0, |last| last + 1);
+        let changes = Changes::under(ownership::last_tenure(store)?);
         let mut parts = parts;
         parts.admitter.queued = queued;
         let mut crawler = Crawler {
@@ -138,8 +186,18 @@ impl Crawler {
             trouble: None,
             deferred: VecDeque::new(),
             stuck: Vec::new(),
+            changes,
+            done: VecDeque::new(),
+            undelivered: HashMap::new(),
+            rounds: Rounds::default(),
+            unacknowledged: Vec::new(),
+            adoptions: HashMap::new(),
+            quiescing: None,
+            next_outbox,
+            owned: 0,
         };
         crawler.recall_refusals()?;
+        crawler.begin_tenure(now())?;
         crawler.set_fetches();
         Ok(crawler)
     }
@@ -150,6 +208,7 @@ impl Crawler {
         every_second.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             self.pump();
+            self.come_to_rest();
             let wake = self.next_wake();
             tokio::select! {
                 Some(finding) = self.parts.findings.recv() => self.take_all(finding).await,
@@ -164,11 +223,19 @@ impl Crawler {
 
     /// Carries out what the frontier wants, as long as pages are not piling up and the disk works.
     fn pump(&mut self) {
-        while self.trouble.is_none() && self.processing.len() < MAX_PROCESSING {
+        while !self.is_held_up() {
             let now = now();
             let Some(action) = self.parts.frontier.poll(now) else { break };
             self.attempt(action, now);
         }
+    }
+
+    fn is_held_up(&self) -> bool {
+        self.trouble.is_some() || self.processing.len() >= MAX_PROCESSING || self.has_full_outbox()
+    }
+
+    fn has_full_outbox(&self) -> bool {
+        self.parts.store.outbox_count().is_ok_and(|count| count > MAX_OUTBOX)
     }
 
     /// Carries out an action, now or when the disk works again.
@@ -221,7 +288,7 @@ impl Crawler {
             Action::Disallowed { domain, pending } => {
                 self.totals.disallowed += 1;
                 self.touch(&domain);
-                self.leave_queue(&domain, pending.slot)?;
+                self.leave_queue(&domain, pending.slot, None)?;
             }
             Action::Park { domain, mut state, wake } => {
                 self.dirty.remove(&domain);
@@ -234,10 +301,12 @@ impl Crawler {
                 commit.put_domain(&domain, encode_state(&state));
                 if self.processing.has(&domain) {
                     self.parking.insert(domain, wake);
+                    self.parts.store.apply(&commit)?;
                 } else {
-                    park(&mut commit, &domain, wake);
+                    self.park_or_release(&mut commit, &domain, wake);
+                    self.parts.store.apply(&commit)?;
+                    self.left_memory(&domain);
                 }
-                self.parts.store.apply(&commit)?;
             }
         }
         Ok(())
@@ -252,6 +321,14 @@ impl Crawler {
         let mut commit = Commit::new();
         let mut domains = Vec::with_capacity(due);
         for (_, domain) in parked {
+            match self.parts.swarm.tenancy.claim(domain.key()) {
+                Claim::Settled => {}
+                Claim::Unsettled => continue,
+                Claim::Foreign => {
+                    commit.unpark(&domain);
+                    continue;
+                }
+            }
             let stored = self.parts.store.domain(&domain)?;
             let mut state = stored.map(|bytes| decode_state(&domain, &bytes)).unwrap_or_default();
             state.bound(now);
@@ -279,244 +356,13 @@ impl Crawler {
         Ok(())
     }
 
-    async fn take_all(&mut self, first: Finding) {
-        let mut next = Some(first);
-        for _ in 0..MAX_FINDINGS_AT_ONCE {
-            let Some(finding) = next else { break };
-            self.take(finding).await;
-            next = self.parts.findings.try_recv().ok();
-        }
-        if let Some(finding) = next {
-            self.take(finding).await;
-        }
-    }
-
-    async fn take(&mut self, finding: Finding) {
-        let now = now();
-        match finding {
-            Finding::Resolved { domain, address } => {
-                self.resolving -= 1;
-                if let Err(error) = &address {
-                    let failure = Outcome::Failed(page::resolve_failure(error));
-                    Totals::count(&mut self.totals.failures, &judge::name(&failure), 1);
-                }
-                self.touch(&domain);
-                self.parts.frontier.handle(Event::Resolved { domain, address: address.ok() }, now);
-            }
-            Finding::Robots { domain, origin, answer } => self.take_robots(domain, origin, answer, now),
-            Finding::Fetched { report, pending } => self.take_fetched(report, pending, now),
-            Finding::Durable { settled, archive_bytes } => {
-                self.parts.reporter.archive_bytes = archive_bytes;
-                settled.into_iter().for_each(|(domain, slot)| self.finish(&domain, slot));
-                if self.trouble.is_some() {
-                    self.recover_from_trouble().await;
-                }
-            }
-            Finding::Trouble(trouble) => self.trouble = Some(trouble),
-            Finding::Processed { domain, slot, page, sight } => {
-                self.deferred.push_back((domain, slot, page, sight));
-                self.take_deferred().await;
-            }
-        }
-    }
-
-    fn take_robots(&mut self, domain: Domain, origin: Origin, answer: RobotsAnswer, now: Time) {
-        let RobotsAnswer { access, retry_after, effort } = answer;
-        let sitemaps = access.sitemaps().iter().map(|url| link(url, 0, Target::Sitemap)).collect();
-        self.touch(&domain);
-        self.parts.frontier.handle(Event::Robots { domain, origin, access, retry_after, effort }, now);
-        if let Err(error) = self.deliver(sitemaps, now) {
-            self.is_in_trouble(&error);
-        }
-    }
-
-    fn take_fetched(&mut self, report: Report, pending: Pending, now: Time) {
-        let Report { domain, slot, outcome, effort } = report.clone();
-        let name = judge::name(&outcome);
-        if outcome != Outcome::Page {
-            Totals::count(&mut self.totals.failures, &name, 1);
-            self.show(&pending.url, name, effort, 0, now);
-        }
-        self.totals.bytes += effort.bytes;
-        self.touch(&domain);
-        let settlement = self.parts.frontier.settle(report, now);
-        if outcome == Outcome::Page && settlement.is_some() {
-            return;
-        }
-        if let Err(error) = self.conclude(&domain, slot, &outcome, pending, settlement, now) {
-            self.is_in_trouble(&error);
-        }
-        self.finish(&domain, slot);
-    }
-
-    /// Settles a URL that brought no page. What fails here leaves it in its queue on disk, to be fetched again.
-    fn conclude(
-        &mut self,
-        domain: &Domain,
-        slot: Slot,
-        outcome: &Outcome,
-        pending: Pending,
-        settlement: Option<Settlement>,
-        now: Time,
-    ) -> Result<(), AdmitError> {
-        if let Outcome::Redirect(to) = outcome {
-            // One link further, so that a chain without end ends at the greatest depth.
-            self.deliver(vec![link(to, pending.depth + 1, pending.target)], now)?;
-        }
-        match settlement {
-            Some(Settlement::Retry(pending)) => self.replace(domain, &pending),
-            Some(Settlement::Done(_) | Settlement::Dropped(_)) => self.leave_queue(domain, slot),
-            None => Ok(()),
-        }
-    }
-
-    /// Pages are taken in once the disk works: their links must be in the queues before they leave their own.
-    async fn take_deferred(&mut self) {
-        while self.trouble.is_none()
-            && let Some((domain, slot, page, sight)) = self.deferred.pop_front()
-        {
-            match self.deliver(page.links.clone(), now()) {
-                Ok(()) => self.keep(domain, slot, page, sight).await,
-                Err(error) => {
-                    self.is_in_trouble(&error);
-                    self.deferred.push_front((domain, slot, page, sight));
-                }
-            }
-        }
-    }
-
-    async fn keep(&mut self, domain: Domain, slot: Slot, page: ProcessedPage, sight: PageSight) {
-        let ProcessedPage { link_count, records, url, bytes, millis, .. } = page;
-        let outcome = match sight {
-            PageSight::New => "page",
-            PageSight::Duplicate => "duplicate",
-            PageSight::Sitemap => "sitemap",
-        };
-        self.totals.links += link_count;
-        self.totals.pages += u64::from(sight != PageSight::Sitemap);
-        self.totals.duplicates += u64::from(sight == PageSight::Duplicate);
-        let event =
-            PageEvent { at: now(), url, outcome: outcome.to_owned(), bytes, links: link_count, millis };
-        self.parts.pages.publish(event);
-        let mut commit = Commit::new();
-        commit.remove_pending(&domain, slot);
-        self.parts.admitter.queued = self.parts.admitter.queued.saturating_sub(1);
-        self.save_soon();
-        self.order(Order { commit, records, settled: Some((domain, slot)), reply: None }).await;
-    }
-
-    /// Sends links to the peers that own their domains, in batches. In a ring of one that is this peer, and the batch
-    /// only skips the network.
-    fn deliver(&mut self, links: Vec<Link>, now: Time) -> Result<(), AdmitError> {
-        let mut links = links.into_iter().map(without_session).peekable();
-        while links.peek().is_some() {
-            let batch = links.by_ref().take(LinkBatch::MAX_LINKS).collect();
-            self.admit(LinkBatch { crawl: CrawlId::OPEN, links: batch }, now)?;
-        }
-        Ok(())
-    }
-
-    fn admit(&mut self, batch: LinkBatch, now: Time) -> Result<(), AdmitError> {
-        let mut desk = Desk {
-            frontier: &mut self.parts.frontier,
-            parking: &mut self.parking,
-            totals: &mut self.totals,
-            recent: self.parts.work.processor.recent(),
-            touched: &mut self.dirty,
-        };
-        let admitted = self.parts.admitter.admit(batch, &mut desk, now);
-        self.save_soon();
-        admitted
-    }
-
-    fn leave_queue(&mut self, domain: &Domain, slot: Slot) -> Result<(), AdmitError> {
-        let mut commit = Commit::new();
-        commit.remove_pending(domain, slot);
-        self.parts.admitter.queued = self.parts.admitter.queued.saturating_sub(1);
-        self.save_soon();
-        Ok(self.parts.store.apply(&commit)?)
-    }
-
-    fn replace(&mut self, domain: &Domain, pending: &Pending) -> Result<(), AdmitError> {
-        let mut commit = Commit::new();
-        commit.put_pending(domain, pending);
-        self.save_soon();
-        Ok(self.parts.store.apply(&commit)?)
-    }
-
-    /// A page is out of processing; its domain may be waiting for that to be parked.
-    fn finish(&mut self, domain: &Domain, slot: Slot) {
-        self.processing.end(domain, slot);
-        if !self.processing.has(domain) {
-            self.park_if_settled(domain);
-        }
-    }
-
-    fn park_if_settled(&mut self, domain: &Domain) {
-        let Some(wake) = self.parking.remove(domain) else { return };
-        let mut commit = Commit::new();
-        park(&mut commit, domain, wake);
-        match self.parts.store.apply(&commit) {
-            Ok(()) => self.parts.frontier.handle(Event::Parked { wake }, now()),
-            Err(error) => {
-                self.parking.insert(domain.clone(), wake);
-                self.is_in_trouble(&error.into());
-            }
-        }
-    }
-
-    fn touch(&mut self, domain: &Domain) {
-        self.dirty.insert(domain.clone());
-        self.save_soon();
-    }
-
-    fn save_soon(&mut self) {
-        self.save_at.get_or_insert_with(|| Instant::now() + SAVE_AFTER);
-    }
-
-    async fn save_if_due(&mut self) {
-        if self.save_at.is_some_and(|at| at <= Instant::now()) {
-            let order = self.saving();
-            self.order(order).await;
-        }
-    }
-
-    /// States that changed and totals. Making them durable makes everything applied before durable too. The states are
-    /// applied at once: left to the writing thread, they could overwrite what is written of a domain meanwhile.
-    fn saving(&mut self) -> Order {
-        self.save_at = None;
-        let dirty = std::mem::take(&mut self.dirty);
-        let mut states = Commit::new();
-        for domain in &dirty {
-            if let Some(state) = self.parts.frontier.state(domain) {
-                states.put_domain(domain, encode_state(state));
-            }
-        }
-        if let Err(error) = self.parts.store.apply(&states) {
-            self.dirty.extend(dirty);
-            self.is_in_trouble(&error.into());
-        }
-        let mut commit = Commit::new();
-        commit.set_value(QUEUED_VALUE, &self.parts.admitter.queued.to_be_bytes());
-        match serde_json::to_vec(&self.totals) {
-            Ok(totals) => commit.set_value(TOTALS_VALUE, &totals),
-            Err(error) => tracing::error!(%error, "the totals are not representable"),
-        }
-        Order { commit, ..Order::default() }
-    }
-
-    async fn order(&mut self, order: Order) {
-        if !self.parts.writer.send(order).await {
-            self.trouble = Some("The writing thread has ended; restart the peer".to_owned());
-        }
-    }
-
     async fn obey(&mut self, command: Command) {
         match command {
             Command::Seed(urls, reply) => self.seed(urls, reply).await,
             Command::Pause(reply) => self.set_paused(true, reply).await,
             Command::Refusal(change, reply) => self.change_refusals(change, reply).await,
             Command::Resume(reply) => self.set_paused(false, reply).await,
+            Command::Swarm(order) => self.obey_swarm(order),
         }
     }
 
@@ -565,14 +411,13 @@ impl Crawler {
     }
 
     fn set_fetches(&mut self) {
-        let fetches = if self.paused { 0 } else { self.parts.fetches };
+        let fetches = if self.paused || self.quiescing.is_some() { 0 } else { self.parts.fetches };
         self.parts.frontier.set_fetches(fetches);
     }
 
     fn next_wake(&self) -> Instant {
         let frontier = self.parts.frontier.next_timeout();
-        let is_held_up = self.trouble.is_some() || self.processing.len() >= MAX_PROCESSING;
-        let wait = if is_held_up {
+        let wait = if self.is_held_up() {
             Duration::from_secs(1)
         } else {
             frontier.since(now()).min(Duration::from_secs(60))
@@ -582,7 +427,9 @@ impl Crawler {
     }
 
     fn state(&self) -> State {
-        let is_busy = self.parts.frontier.fetching() + self.processing.len() + self.resolving > 0;
+        let has_links = self.parts.store.outbox_count().is_ok_and(|count| count > 0);
+        let is_busy =
+            has_links || self.parts.frontier.fetching() + self.processing.len() + self.resolving > 0;
         let is_near = self.parts.frontier.next_timeout() < now() + DONE_AFTER;
         match () {
             () if self.paused => State::Paused,
@@ -598,53 +445,13 @@ impl Crawler {
             queued: self.parts.admitter.queued,
             outbox: self.parts.store.outbox_count().unwrap_or(0),
             domains: self.parts.store.domain_count().unwrap_or(0),
+            owned: self.owned,
             resident: self.parts.frontier.residents().count() as u64,
             fetching: self.parts.frontier.fetching() as u64,
             processing: self.processing.len() as u64,
             trouble: self.trouble.as_deref(),
         };
         self.parts.reporter.publish(snapshot, now());
-    }
-
-    fn show(&mut self, url: &PageUrl, outcome: String, effort: apoidea_crawl::Effort, links: u64, now: Time) {
-        let millis = u64::try_from(effort.took.as_millis()).unwrap_or(u64::MAX);
-        self.parts.pages.publish(PageEvent {
-            at: now,
-            url: url.clone(),
-            outcome,
-            bytes: effort.bytes,
-            links,
-            millis,
-        });
-    }
-
-    /// Starts nothing more, parks what is in memory, and makes everything durable. Pages still being fetched stay in
-    /// their queues.
-    async fn shut_down(mut self) -> Status {
-        self.publish(State::Stopping);
-        let mut commit = Commit::new();
-        let residents: Vec<Domain> =
-            self.parts.frontier.residents().map(|(domain, _)| domain.clone()).collect();
-        for domain in residents {
-            if let Some(mut state) = self.parts.frontier.release(&domain) {
-                state.interrupted(now());
-                commit.put_domain(&domain, encode_state(&state));
-                let has_work = state.counters.queued > 0;
-                park(&mut commit, &domain, if has_work { state.ready_at() } else { Time::NEVER });
-            }
-        }
-        for (domain, wake) in self.parking.drain() {
-            park(&mut commit, &domain, wake);
-        }
-        self.dirty.clear();
-        let mut last = self.saving();
-        last.commit.absorb(commit);
-        let (reply, durable) = oneshot::channel();
-        last.reply = Some(reply);
-        self.order(last).await;
-        let _ = durable.await;
-        self.publish(State::Stopping);
-        self.parts.reporter.last()
     }
 }
 
@@ -661,14 +468,6 @@ fn count_queued(store: &Store) -> Result<u64, ReadError> {
             _ => return Ok(queued),
         }
     }
-}
-
-/// A page has one address, whatever session a site hands out with it.
-fn without_session(mut link: Link) -> Link {
-    if let Some(url) = apoidea_crawl::without_session(&link.url) {
-        link.url = url;
-    }
-    link
 }
 
 fn link(url: &PageUrl, depth: u16, target: Target) -> Link {

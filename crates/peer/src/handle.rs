@@ -4,6 +4,7 @@ use crate::{
     domains,
     network::{Network, NetworkStatus},
     status::{DomainRow, PageEvent, Status},
+    swarm::orders::SwarmOrder,
 };
 use apoidea_model::{Domain, PageUrl, PeerId};
 use apoidea_overlay::LookupError;
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Resume(oneshot::Sender<()>),
     /// Change what is refused; answered with all that is.
     Refusal(Refusal, oneshot::Sender<RefusalOutcome>),
+    /// What other peers make necessary.
+    Swarm(SwarmOrder),
 }
 
 /// A change of what this volunteer refuses to crawl.

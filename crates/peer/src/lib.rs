@@ -31,6 +31,7 @@ mod resolver;
 mod robots_fetch;
 mod seen_cache;
 mod status;
+mod swarm;
 #[cfg(test)]
 mod typescript;
 mod writer;
@@ -41,7 +42,6 @@ pub use config::{
     ApiConfig, ArchiveConfig, Bounded, Config, ConfigError, CrawlConfig, NetworkConfig, OutOfRange,
     OverlayChoice,
 };
-pub use content::{ContentIndex, LocalIndex, Sight, Verdict};
 pub use fetch::{MAX_BODY_BYTES, PRODUCT_TOKEN, USER_AGENT};
 pub use handle::{Handle, Stopped};
 pub use history::Hour;
@@ -50,3 +50,4 @@ pub use network::{NetworkError, NetworkStatus};
 pub use peer::{API_ADDRESS_FILE, API_TOKEN_FILE, ARCHIVE_FOLDER, Peer, StartError};
 pub use places::{Country, Whereabouts};
 pub use status::{DomainRow, PageEvent, State, Status, Totals};
+pub use swarm::COPIES;

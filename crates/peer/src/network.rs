@@ -4,7 +4,7 @@ use crate::config::{NetworkConfig, OverlayChoice};
 use apoidea_model::{Domain, PeerId};
 use apoidea_overlay::{
     AddressBook, AddressPolicy, Chord, ChordSettings, Entry, Fixed, FixedSettings, Identity, IdentityError,
-    LookupError, Overlay, PeerView, Phase, RingSettings, Settings, Silent, Standing, StartError, Traffic,
+    LookupError, Overlay, PeerView, Phase, RingSettings, Service, Settings, Standing, StartError, Traffic,
     Transport,
 };
 use apoidea_store::{Commit, Store};
@@ -30,8 +30,8 @@ pub(crate) struct Network {
 }
 
 enum Choice {
-    Chord(Chord),
-    Fixed(Fixed),
+    Chord(Arc<Chord>),
+    Fixed(Arc<Fixed>),
 }
 
 /// Why a peer cannot take its place in the network.
@@ -81,20 +81,32 @@ pub struct NetworkStatus {
 
 impl Network {
     /// Takes the peer's place, or begins to look for it.
-    pub(crate) fn start(config: &NetworkConfig, folder: &Path, store: Store) -> Result<Self, NetworkError> {
+    pub(crate) fn start(
+        config: &NetworkConfig,
+        folder: &Path,
+        store: Store,
+        service: Arc<dyn Service>,
+    ) -> Result<Self, NetworkError> {
         let identity = Identity::load_or_create(&folder.join(IDENTITY_FILE))?;
         let overlay = match config.overlay {
-            OverlayChoice::Chord => Choice::Chord(start_chord(config, identity, &store)?),
-            OverlayChoice::Fixed => Choice::Fixed(start_fixed(config, identity)?),
+            OverlayChoice::Chord => Choice::Chord(Arc::new(start_chord(config, identity, &store, service)?)),
+            OverlayChoice::Fixed => Choice::Fixed(Arc::new(start_fixed(config, identity, service)?)),
         };
         Ok(Network { overlay, store })
     }
 
     /// What the crawler needs of it.
-    pub(crate) fn overlay(&self) -> &dyn Overlay {
+    pub(crate) fn overlay(&self) -> Arc<dyn Overlay> {
         match &self.overlay {
-            Choice::Chord(chord) => chord,
-            Choice::Fixed(fixed) => fixed,
+            Choice::Chord(chord) => chord.clone(),
+            Choice::Fixed(fixed) => fixed.clone(),
+        }
+    }
+
+    /// Gives this peer's place up, but answers on.
+    pub(crate) async fn leave(&self) {
+        if let Choice::Chord(chord) = &self.overlay {
+            chord.leave().await;
         }
     }
 
@@ -189,7 +201,12 @@ impl Network {
     }
 }
 
-fn start_chord(config: &NetworkConfig, identity: Identity, store: &Store) -> Result<Chord, NetworkError> {
+fn start_chord(
+    config: &NetworkConfig,
+    identity: Identity,
+    store: &Store,
+    service: Arc<dyn Service>,
+) -> Result<Chord, NetworkError> {
     let stored = store.value(PEERS_VALUE).ok().flatten().unwrap_or_default();
     let known: Vec<Entry> = postcard::from_bytes(&stored).unwrap_or_default();
     let settings = ChordSettings {
@@ -205,7 +222,7 @@ fn start_chord(config: &NetworkConfig, identity: Identity, store: &Store) -> Res
             transport_settings(config, port),
             settings.clone(),
             book,
-            Arc::new(Silent),
+            service.clone(),
         )
     };
     Ok(on_a_free_port(config.port, start)?)
@@ -223,13 +240,17 @@ fn ring_settings(config: &NetworkConfig) -> RingSettings {
     }
 }
 
-fn start_fixed(config: &NetworkConfig, identity: Identity) -> Result<Fixed, NetworkError> {
+fn start_fixed(
+    config: &NetworkConfig,
+    identity: Identity,
+    service: Arc<dyn Service>,
+) -> Result<Fixed, NetworkError> {
     if !config.members.iter().any(|member| member.id == identity.id()) {
         return Err(NetworkError::NotAMember(identity.id()));
     }
     let settings = FixedSettings { members: config.members.clone(), ..FixedSettings::default() };
     let transport = transport_settings(config, config.port);
-    Ok(Fixed::start(identity, transport, settings, Arc::new(Silent))?)
+    Ok(Fixed::start(identity, transport, settings, service)?)
 }
 
 /// Several peers on one machine: the first has the usual port, the others any.

@@ -4,8 +4,8 @@ use crate::{
     admitter::{AdmitError, Admitter},
     api::{self, Access},
     config::Config,
-    content::{ContentDesk, LocalIndex},
-    crawler::{Crawler, Parts},
+    content::{ContentDesk, ContentIndex, LocalIndex},
+    crawler::{Crawler, Parts, SwarmParts},
     fetch::{Fetcher, SetupError},
     gate::Gaps,
     handle::{Handle, PageFeed},
@@ -16,9 +16,20 @@ use crate::{
     reporter::Reporter,
     resolver::{ResolveError, Resolver},
     status::{State, Status},
+    swarm::{
+        courier::Courier,
+        desk::{Desk, Staff},
+        orders::Orders,
+        puller::Puller,
+        ring_index::{self, RingIndex},
+        settling::Settler,
+        sweep::Sweeper,
+        tenancy::Tenancy,
+    },
     writer::Writer,
 };
 use apoidea_crawl::{Frontier, FrontierConfig, PrivatePace, Refusals, politeness};
+use apoidea_model::PeerId;
 use apoidea_store::{
     OpenError, Store,
     archive::{self, Archive, ArchiveError},
@@ -27,10 +38,16 @@ use std::{
     fs, io,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering::Relaxed},
     thread,
+    time::Duration,
 };
-use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, mpsc},
+    task::JoinHandle,
+    time,
+};
 use tokio_util::sync::CancellationToken;
 
 /// The file in the data folder that says where the API listens.
@@ -41,6 +58,10 @@ pub const API_TOKEN_FILE: &str = Access::TOKEN_FILE;
 pub const ARCHIVE_FOLDER: &str = "archive";
 /// Orders to the crawler that may wait.
 const MAX_COMMANDS: usize = 64;
+/// A peer that leaves finishes what is under way within this; what is not finished stays in its queue.
+const REST_WITHIN: Duration = Duration::from_millis(2500);
+/// It answers others for so long at most, until they have taken over.
+const TAKEN_OVER_WITHIN: Duration = Duration::from_millis(2000);
 
 /// A running peer.
 pub struct Peer {
@@ -52,6 +73,8 @@ pub struct Peer {
     crawler: JoinHandle<Status>,
     api: JoinHandle<()>,
     memory: JoinHandle<()>,
+    desk: Arc<Desk>,
+    swarm: Vec<AbortOnDrop>,
     writer: thread::JoinHandle<()>,
     folder: PathBuf,
 }
@@ -108,15 +131,24 @@ impl Peer {
         let address =
             listener.local_addr().map_err(|source| StartError::Listen { port: config.api.port, source })?;
         let access = Arc::new(Access::open(folder).map_err(|error| StartError::Files(error.to_string()))?);
-        let network = Arc::new(Network::start(&config.network, folder, store.clone())?);
+        let desk = Arc::new(Desk::default());
+        let network = Arc::new(Network::start(&config.network, folder, store.clone(), desk.clone())?);
+        let overlay = network.overlay();
+        let changes = overlay.arc_changes();
+        let tenancy = Arc::new(Tenancy::new(overlay.clone()));
+        let (news, facts) = mpsc::channel(ring_index::MAX_NEWS);
+        let index = Arc::new(LocalIndex::new(store.clone(), news));
+        let ring_index =
+            RingIndex { overlay: overlay.clone(), tenancy: tenancy.clone(), local: index.clone() };
         let (findings, inbox) = mpsc::unbounded_channel();
-        let work = Arc::new(page_work(&config, &store, findings.clone())?);
-        let admitter = admitter(&config, &store)?;
-        let (writer, writer_thread) = Writer::start(store.clone(), archive, findings)
+        let work = Arc::new(page_work(&config, Arc::new(ring_index), findings.clone())?);
+        let admitter = admitter(&config, &store, overlay.me())?;
+        let (writer, writer_thread) = Writer::start(store.clone(), archive, findings.clone())
             .map_err(|error| StartError::Files(format!("cannot start a thread: {error}")))?;
         let (reporter, status) = Reporter::new(now(), network.clone());
         let (commands, orders) = mpsc::channel(MAX_COMMANDS);
         let pages = PageFeed::new();
+        let (puller, bell) = (Puller::default(), Arc::new(Notify::new()));
         let crawler = Crawler::recover(Parts {
             frontier: Frontier::new(frontier_config(&config)),
             admitter,
@@ -128,13 +160,64 @@ impl Peer {
             commands: orders,
             reporter,
             fetches: config.crawl.fetches.as_usize(),
+            swarm: SwarmParts {
+                me: overlay.me(),
+                overlay: overlay.clone(),
+                tenancy: tenancy.clone(),
+                puller: puller.clone(),
+                courier: bell.clone(),
+                findings: findings.clone(),
+            },
         })?;
         let stop = CancellationToken::new();
+        let orders = Orders(commands.clone());
+        desk.open(Staff {
+            me: overlay.me(),
+            store: store.clone(),
+            orders: orders.clone(),
+            tenancy: tenancy.clone(),
+            index,
+            puller: puller.clone(),
+            large: Default::default(),
+            farewell: Default::default(),
+        });
+        let sweeper = Sweeper {
+            overlay: overlay.clone(),
+            store: store.clone(),
+            tenancy: tenancy.clone(),
+            orders: orders.clone(),
+            puller: puller.clone(),
+            bell: Arc::new(Notify::new()),
+        };
+        let settler = Settler {
+            overlay: overlay.clone(),
+            store: store.clone(),
+            tenancy,
+            orders: orders.clone(),
+            sweeper: sweeper.clone(),
+        };
+        let courier = Courier {
+            overlay: overlay.clone(),
+            store: store.clone(),
+            orders: orders.clone(),
+            findings,
+            bell,
+        };
+        // They work on while the peer leaves, and end with it.
+        let swarm = stop_with(vec![
+            tokio::spawn(puller.run(overlay.clone(), orders)),
+            tokio::spawn(ring_index::spread_news(overlay, facts)),
+            tokio::spawn(sweeper.run()),
+            tokio::spawn(settler.run(changes)),
+            tokio::spawn(courier.run()),
+        ]);
         let handle = Handle { commands, status, pages, store, network: network.clone() };
         let peer = Peer {
             api: tokio::spawn(api::serve(listener, handle.clone(), access.clone(), stop.child_token())),
             crawler: tokio::spawn(crawler.run(stop.child_token())),
             memory: tokio::spawn(remember_peers(network, stop.child_token())),
+            desk,
+            swarm,
             handle,
             address,
             access,
@@ -173,10 +256,24 @@ impl Peer {
     }
 
     /// Stops: starts nothing more, makes everything durable, frees the folder. Gives the last status.
+    ///
+    /// Among others it leaves gracefully: it finishes what is under way, sends the links it found to their owners, and
+    /// answers until its successors have taken over.
     pub async fn stop(self) -> Status {
+        let staff = self.desk.staff();
+        let is_among_others = staff.is_some_and(|staff| !staff.tenancy.is_alone());
+        if is_among_others && let Some(staff) = staff {
+            let _ = time::timeout(REST_WITHIN, staff.orders.quiesce()).await;
+        }
         self.stop.cancel();
         let last = self.crawler.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
         let _ = self.memory.await;
+        drop(self.swarm);
+        if is_among_others && let Some(staff) = staff {
+            staff.farewell.is_leaving.store(true, Relaxed);
+            self.handle.network.leave().await;
+            let _ = time::timeout(TAKEN_OVER_WITHIN, staff.taken_over()).await;
+        }
         self.handle.network.shut_down().await;
         self.api.abort();
         let writer = self.writer;
@@ -208,6 +305,19 @@ impl Peer {
             Err(stopped) => tracing::warn!(%stopped, "the seeds were not taken"),
         }
     }
+}
+
+/// A task that ends with the peer.
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn stop_with(tasks: Vec<JoinHandle<()>>) -> Vec<AbortOnDrop> {
+    tasks.into_iter().map(AbortOnDrop).collect()
 }
 
 /// Writes the peers met so far down now and then.
@@ -243,7 +353,7 @@ fn open_archive(
 
 fn page_work(
     config: &Config,
-    store: &Store,
+    index: Arc<dyn ContentIndex>,
     findings: mpsc::UnboundedSender<crate::crawler::Finding>,
 ) -> Result<PageWork, StartError> {
     let contactable = Contactable::new(&config.crawl);
@@ -252,12 +362,12 @@ fn page_work(
         fetcher: Fetcher::new(&config.crawl, contactable.clone(), floors)?,
         resolver: Resolver::new(&config.crawl, contactable)?,
         processor: Processor::new(config.archive.keep),
-        content: ContentDesk::open(Arc::new(LocalIndex(store.clone()))),
+        content: ContentDesk::open(index),
         findings,
     })
 }
 
-fn admitter(config: &Config, store: &Store) -> Result<Admitter, StartError> {
+fn admitter(config: &Config, store: &Store, me: PeerId) -> Result<Admitter, StartError> {
     let mut refusals = Refusals::default();
     let own: String = config.crawl.refuse.iter().map(|domain| format!("*.{domain}\n")).collect();
     let wrong = |error: apoidea_crawl::InvalidList| StartError::Refusals(error.to_string());
@@ -267,7 +377,7 @@ fn admitter(config: &Config, store: &Store) -> Result<Admitter, StartError> {
             .map_err(|error| StartError::Refusals(format!("cannot read {}: {error}", path.display())))?;
         refusals.add(&path.display().to_string(), &text).map_err(wrong)?;
     }
-    Ok(Admitter::new(store.clone(), &config.crawl, refusals)?)
+    Ok(Admitter::new(store.clone(), &config.crawl, refusals, me, now())?)
 }
 
 fn frontier_config(config: &Config) -> FrontierConfig {

@@ -32,6 +32,11 @@ impl Processing {
         self.by_domain.get(domain).cloned().unwrap_or_default()
     }
 
+    /// The domains of all pages.
+    pub(crate) fn domains(&self) -> impl Iterator<Item = &Domain> {
+        self.by_domain.keys()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.count
     }

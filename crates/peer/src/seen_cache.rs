@@ -1,7 +1,7 @@
 //! The seen-filters of the domains in use; all others are on disk as logs of fingerprints, and rebuilt when needed.
 
 use crate::config::CrawlConfig;
-use apoidea_crawl::{OneIn, SeenFilter};
+use apoidea_crawl::{OneIn, Reductions, SeenFilter};
 use apoidea_model::Domain;
 use apoidea_store::{ReadError, Store};
 use std::collections::{BTreeMap, HashMap};
@@ -37,11 +37,19 @@ impl SeenCache {
         }
     }
 
-    /// The filter of a domain that has admitted so many URLs.
-    pub(crate) fn filter(&mut self, domain: &Domain, admitted: u64) -> Result<&mut SeenFilter, ReadError> {
+    /// The filter of a domain that has admitted so many URLs, and whose log has made these journeys.
+    pub(crate) fn filter(
+        &mut self,
+        domain: &Domain,
+        admitted: u64,
+        reductions: &Reductions,
+    ) -> Result<&mut SeenFilter, ReadError> {
         if !self.filters.contains_key(domain) {
-            let filter =
-                if admitted == 0 { SeenFilter::new(self.rate) } else { self.rebuild(domain, admitted)? };
+            let filter = if admitted == 0 {
+                SeenFilter::new(self.rate)
+            } else {
+                self.rebuild(domain, admitted, reductions.clone())?
+            };
             self.insert(domain, filter);
         }
         self.clock += 1;
@@ -55,8 +63,9 @@ impl SeenCache {
     /// After URLs were added, and are in the store: lets the filter grow, and cold ones go.
     pub(crate) fn settle(&mut self, domain: &Domain) -> Result<(), ReadError> {
         let growing = self.filters.get(domain).filter(|cached| cached.filter.needs_growth());
-        if let Some(expected) = growing.map(|cached| cached.filter.len()) {
-            let filter = self.rebuild(domain, expected)?;
+        let known = growing.map(|cached| (cached.filter.len(), cached.filter.reductions().clone()));
+        if let Some((expected, reductions)) = known {
+            let filter = self.rebuild(domain, expected, reductions)?;
             self.remove(domain);
             self.insert(domain, filter);
         }
@@ -72,11 +81,18 @@ impl SeenCache {
         self.remove(domain);
     }
 
-    fn rebuild(&self, domain: &Domain, expected: u64) -> Result<SeenFilter, ReadError> {
+    /// A URL is asked for in every form it may be known in, so each form must be mistaken the less often.
+    fn rebuild(
+        &self,
+        domain: &Domain,
+        expected: u64,
+        reductions: Reductions,
+    ) -> Result<SeenFilter, ReadError> {
         let mut failed = None;
+        let rate = self.rate.divided_by(reductions.form_count());
         let hashes =
             self.store.seen(domain).map_while(|hash| hash.map_err(|error| failed = Some(error)).ok());
-        let filter = SeenFilter::build(self.rate, expected, hashes);
+        let filter = SeenFilter::build(rate, expected, hashes).asked_as(reductions);
         failed.map_or(Ok(filter), Err)
     }
 
@@ -118,7 +134,7 @@ mod tests {
                     .collect();
                 let mut new = 0;
                 for portion in hashes.chunks(50) {
-                    let filter = cache.filter(domain, round * 4000).unwrap();
+                    let filter = cache.filter(domain, round * 4000, &Reductions::default()).unwrap();
                     assert!(filter.room() > 0, "it grew in time");
                     new += portion.iter().filter(|&&hash| filter.insert(hash) == Sight::New).count();
                     let mut commit = Commit::new();
@@ -130,7 +146,7 @@ mod tests {
                 assert!(new >= 3998, "{new} of 4000 are new");
             }
         }
-        let filter = cache.filter(&domains[0], 20_000).unwrap();
+        let filter = cache.filter(&domains[0], 20_000, &Reductions::default()).unwrap();
         assert!((0..20_000u64).all(|i| filter.contains(UrlHash(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)))));
     }
 }

@@ -27,8 +27,10 @@ pub struct Status {
     pub queued: u64,
     /// Links found and not yet accepted by their owner.
     pub outbox: u64,
-    /// Domains known.
+    /// Domains known, copies for others included.
     pub domains: u64,
+    /// Domains that this peer crawls.
+    pub owned_domains: u64,
     /// Domains held in memory now.
     pub resident_domains: u64,
     /// Fetches under way.
@@ -73,6 +75,8 @@ pub struct Totals {
     pub links: u64,
     /// URLs admitted to queues.
     pub admitted: u64,
+    /// Links that other peers sent.
+    pub received: u64,
     /// URLs that robots.txt forbids.
     pub disallowed: u64,
     /// Fetches without a page, by reason.

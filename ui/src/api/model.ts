@@ -45,9 +45,13 @@ queued: number,
  */
 outbox: number, 
 /**
- * Domains known.
+ * Domains known, copies for others included.
  */
 domains: number, 
+/**
+ * Domains that this peer crawls.
+ */
+owned_domains: number, 
 /**
  * Domains held in memory now.
  */
@@ -106,6 +110,10 @@ links: number,
  * URLs admitted to queues.
  */
 admitted: number, 
+/**
+ * Links that other peers sent.
+ */
+received: number, 
 /**
  * URLs that robots.txt forbids.
  */

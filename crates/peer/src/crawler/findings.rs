@@ -1,0 +1,171 @@
+//! Taking in what the tasks report.
+
+use super::{Crawler, Finding, MAX_FINDINGS_AT_ONCE, link};
+use crate::{
+    admitter::AdmitError,
+    judge,
+    page::{self, PageSight, now},
+    process::ProcessedPage,
+    robots_fetch::RobotsAnswer,
+    status::{PageEvent, Totals},
+    writer::Order,
+};
+use apoidea_crawl::{Effort, Event, Origin, Outcome, Report, Settlement};
+use apoidea_model::{Domain, PageUrl, Pending, Slot, Target, Time};
+use apoidea_store::Commit;
+
+impl Crawler {
+    pub(super) async fn take_all(&mut self, first: Finding) {
+        let mut next = Some(first);
+        for _ in 0..MAX_FINDINGS_AT_ONCE {
+            let Some(finding) = next else { break };
+            self.take(finding).await;
+            next = self.parts.findings.try_recv().ok();
+        }
+        if let Some(finding) = next {
+            self.take(finding).await;
+        }
+    }
+
+    async fn take(&mut self, finding: Finding) {
+        let now = now();
+        match finding {
+            Finding::Resolved { domain, address } => {
+                self.resolving -= 1;
+                if let Err(error) = &address {
+                    let failure = Outcome::Failed(page::resolve_failure(error));
+                    Totals::count(&mut self.totals.failures, &judge::name(&failure), 1);
+                }
+                self.touch(&domain);
+                self.parts.frontier.handle(Event::Resolved { domain, address: address.ok() }, now);
+            }
+            Finding::Robots { domain, origin, answer } => self.take_robots(domain, origin, answer, now),
+            Finding::Fetched { report, pending } => self.take_fetched(report, pending, now),
+            Finding::Durable { settled, archive_bytes } => {
+                self.parts.reporter.archive_bytes = archive_bytes;
+                settled.into_iter().for_each(|(domain, slot)| self.finish(&domain, slot));
+                if self.trouble.is_some() {
+                    self.recover_from_trouble().await;
+                }
+            }
+            Finding::Delivered(records) => self.take_delivered(&records),
+            Finding::Replicated => self.end_round(),
+            Finding::Trouble(trouble) => self.trouble = Some(trouble),
+            Finding::Processed { domain, slot, page, sight } => {
+                self.deferred.push_back((domain, slot, page, sight));
+                self.take_deferred().await;
+            }
+        }
+    }
+
+    fn take_robots(&mut self, domain: Domain, origin: Origin, answer: RobotsAnswer, now: Time) {
+        let RobotsAnswer { access, retry_after, effort } = answer;
+        let sitemaps = access.sitemaps().iter().map(|url| link(url, 0, Target::Sitemap)).collect();
+        self.touch(&domain);
+        if let Err(error) = self.note_state(&domain) {
+            self.is_in_trouble(&error);
+        }
+        self.parts.frontier.handle(Event::Robots { domain, origin, access, retry_after, effort }, now);
+        if let Err(error) = self.deliver(sitemaps, now) {
+            self.is_in_trouble(&error);
+        }
+    }
+
+    fn take_fetched(&mut self, report: Report, pending: Pending, now: Time) {
+        let Report { domain, slot, outcome, effort } = report.clone();
+        let name = judge::name(&outcome);
+        if outcome != Outcome::Page {
+            Totals::count(&mut self.totals.failures, &name, 1);
+            self.show(&pending.url, name, effort, 0, now);
+        }
+        self.totals.bytes += effort.bytes;
+        self.touch(&domain);
+        let settlement = self.parts.frontier.settle(report, now);
+        if outcome == Outcome::Page && settlement.is_some() {
+            return;
+        }
+        if let Err(error) = self.conclude(&domain, slot, &outcome, pending, settlement, now) {
+            self.is_in_trouble(&error);
+        }
+        self.finish(&domain, slot);
+    }
+
+    /// Settles a URL that brought no page. What fails here leaves it in its queue on disk, to be fetched again.
+    fn conclude(
+        &mut self,
+        domain: &Domain,
+        slot: Slot,
+        outcome: &Outcome,
+        pending: Pending,
+        settlement: Option<Settlement>,
+        now: Time,
+    ) -> Result<(), AdmitError> {
+        let mut sent = None;
+        if let Outcome::Redirect(to) = outcome {
+            // One link further, so that a chain without end ends at the greatest depth.
+            sent = self.deliver(vec![link(to, pending.depth + 1, pending.target)], now)?;
+        } else {
+            self.note_state(domain)?;
+        }
+        match settlement {
+            Some(Settlement::Retry(pending)) => self.replace(domain, &pending),
+            Some(Settlement::Done(_) | Settlement::Dropped(_)) => self.leave_queue(domain, slot, sent),
+            None => Ok(()),
+        }
+    }
+
+    /// Pages are taken in once the disk works: their links must be in the queues before they leave their own.
+    pub(super) async fn take_deferred(&mut self) {
+        while self.trouble.is_none()
+            && let Some((domain, slot, page, sight)) = self.deferred.pop_front()
+        {
+            match self.deliver(page.links.clone(), now()) {
+                Ok(sent) => self.keep(domain, slot, page, sight, sent).await,
+                Err(error) => {
+                    self.is_in_trouble(&error);
+                    self.deferred.push_front((domain, slot, page, sight));
+                }
+            }
+        }
+    }
+
+    async fn keep(
+        &mut self,
+        domain: Domain,
+        slot: Slot,
+        page: ProcessedPage,
+        sight: PageSight,
+        sent: Option<u64>,
+    ) {
+        let ProcessedPage { link_count, records, url, bytes, millis, .. } = page;
+        let outcome = match sight {
+            PageSight::New => "page",
+            PageSight::Duplicate => "duplicate",
+            PageSight::Sitemap => "sitemap",
+        };
+        self.totals.links += link_count;
+        self.totals.pages += u64::from(sight != PageSight::Sitemap);
+        self.totals.duplicates += u64::from(sight == PageSight::Duplicate);
+        let event =
+            PageEvent { at: now(), url, outcome: outcome.to_owned(), bytes, links: link_count, millis };
+        self.parts.pages.publish(event);
+        let mut commit = Commit::new();
+        commit.remove_pending(&domain, slot);
+        self.parts.admitter.queued = self.parts.admitter.queued.saturating_sub(1);
+        self.note_done(domain.clone(), slot, sent);
+        self.save_soon();
+        self.order(Order { commit, records, settled: Some((domain, slot)), reply: None }).await;
+    }
+
+    fn show(&mut self, url: &PageUrl, outcome: String, effort: Effort, links: u64, now: Time) {
+        let millis = u64::try_from(effort.took.as_millis()).unwrap_or(u64::MAX);
+        self.parts.pages.publish(PageEvent {
+            at: now,
+            url: url.clone(),
+            outcome,
+            bytes: effort.bytes,
+            links,
+            millis,
+        });
+    }
+}

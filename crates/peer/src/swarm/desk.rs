@@ -1,0 +1,289 @@
+//! Answers what other peers ask about the crawl. Everything that comes in is a stranger's.
+
+use super::{
+    holdings,
+    orders::Orders,
+    puller::Puller,
+    tenancy::{Claim, Tenancy, whole_ring},
+    value::Value,
+    wire::{self, CensusAsk, CensusPage, ContentAsk, FactsAsk, OfferAnswer, Parcel, PieceAsk},
+};
+use crate::{
+    admitter::decode_state,
+    content::{LocalIndex, Sight, Verdict},
+};
+use apoidea_crawl::{Stamp, Stance};
+use apoidea_model::{Domain, LinkBatch, PeerId};
+use apoidea_overlay::{Refusal, Request, Service};
+use apoidea_store::{Commit, Store};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+use tokio::time;
+
+/// Domains looked at for one page of a census.
+const SCANNED: usize = 5000;
+/// Large values that are being fetched in pieces at the same time.
+const MAX_LARGE: usize = 4;
+/// Whoever takes over from a leaving peer asks at least this often.
+const QUIET: Duration = Duration::from_millis(300);
+
+/// The desk; empty until the rest of the peer has started.
+#[derive(Default)]
+pub(crate) struct Desk(OnceLock<Staff>);
+
+/// What answering takes.
+pub(crate) struct Staff {
+    pub me: PeerId,
+    pub store: Store,
+    pub orders: Orders,
+    pub tenancy: Arc<Tenancy>,
+    pub index: Arc<LocalIndex>,
+    pub puller: Puller,
+    /// Values larger than a frame that somebody is fetching.
+    pub large: Mutex<VecDeque<(u64, Domain, Bytes)>>,
+    pub farewell: Farewell,
+}
+
+/// How far others have come in taking over from a peer that leaves.
+#[derive(Default)]
+pub(crate) struct Farewell {
+    /// Is this peer leaving?
+    pub is_leaving: AtomicBool,
+    /// Censuses that were read to the end since.
+    pub censuses: AtomicU64,
+    last_question: Mutex<Option<Instant>>,
+}
+
+impl Farewell {
+    fn note(&self) {
+        *self.last_question.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// When somebody last asked for what this peer knows.
+    pub(crate) fn last_question(&self) -> Option<Instant> {
+        *self.last_question.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Desk {
+    /// Opens the desk.
+    pub(crate) fn open(&self, staff: Staff) {
+        // Opened once, when the peer starts.
+        let _ = self.0.set(staff);
+    }
+
+    /// Whoever answers, once the desk is open.
+    pub(crate) fn staff(&self) -> Option<&Staff> {
+        self.0.get()
+    }
+}
+
+impl Service for Desk {
+    fn answer(&self, from: PeerId, request: Request) -> BoxFuture<'_, Result<Bytes, Refusal>> {
+        Box::pin(async move {
+            let staff = self.0.get().ok_or(Refusal::Busy)?;
+            staff.answer(from, request).await
+        })
+    }
+}
+
+impl Staff {
+    /// Resolves when somebody has asked what this peer holds, and nobody has asked for more for a moment.
+    pub(crate) async fn taken_over(&self) {
+        loop {
+            time::sleep(QUIET / 4).await;
+            let is_quiet = self.farewell.last_question().is_some_and(|last| last.elapsed() > QUIET);
+            if is_quiet && self.farewell.censuses.load(Relaxed) > 0 {
+                return;
+            }
+        }
+    }
+
+    async fn answer(&self, from: PeerId, Request { kind, body }: Request) -> Result<Bytes, Refusal> {
+        match kind {
+            wire::LINKS => self.links(wire::decode(&body)?).await,
+            wire::CONTENT => self.content(wire::decode(&body)?),
+            wire::FACTS => self.facts(wire::decode(&body)?),
+            wire::DELTAS => self.deltas(from, wire::decode(&body)?).await,
+            wire::CENSUS => self.census(wire::decode(&body)?).await,
+            wire::OFFER => self.offer(from, wire::decode(&body)?),
+            wire::VALUES => self.values(wire::decode(&body)?),
+            wire::PIECE => self.piece(&wire::decode(&body)?),
+            wire::FACTS_IN => self.facts_in(&wire::decode(&body)?),
+            _ => Err(Refusal::UnknownKind),
+        }
+    }
+
+    async fn links(&self, batch: LinkBatch) -> Result<Bytes, Refusal> {
+        if batch.links.len() > LinkBatch::MAX_LINKS {
+            return Err(Refusal::Malformed);
+        }
+        let is_foreign =
+            |url: &apoidea_model::PageUrl| self.tenancy.claim(url.domain().key()) == Claim::Foreign;
+        if batch.links.iter().all(|link| is_foreign(&link.url)) {
+            return Err(Refusal::NotMine);
+        }
+        let answer = self.orders.admit(batch).await.map_err(|_| Refusal::Busy)?;
+        Ok(wire::encode(&answer))
+    }
+
+    fn content(&self, asks: Vec<ContentAsk>) -> Result<Bytes, Refusal> {
+        if asks.len() > wire::MAX_FACTS {
+            return Err(Refusal::Malformed);
+        }
+        let claims: Vec<Claim> = asks.iter().map(|ask| self.tenancy.claim(ask.content.key())).collect();
+        if claims.contains(&Claim::Foreign) {
+            return Err(Refusal::NotMine);
+        }
+        if claims.contains(&Claim::Unsettled) {
+            return Err(Refusal::Busy);
+        }
+        let sights: Vec<Sight> = asks.into_iter().map(Sight::from).collect();
+        let verdicts = self.index.judge_now(&sights).into_iter().map(|verdict| match verdict {
+            Verdict::New => None,
+            Verdict::Known(fact) => Some(fact),
+        });
+        Ok(wire::encode(&verdicts.collect::<Vec<_>>()))
+    }
+
+    fn facts(&self, facts: wire::Facts) -> Result<Bytes, Refusal> {
+        if facts.len() > wire::MAX_FACTS {
+            return Err(Refusal::Malformed);
+        }
+        let mut commit = Commit::new();
+        for (content, fact) in facts {
+            if matches!(self.store.fact(&content), Ok(None)) {
+                commit.put_fact(&content, fact);
+            }
+        }
+        self.store.apply(&commit).map_err(|_| Refusal::Busy)?;
+        Ok(Bytes::new())
+    }
+
+    async fn deltas(&self, from: PeerId, deltas: wire::Deltas) -> Result<Bytes, Refusal> {
+        if deltas.len() > wire::MAX_NAMES {
+            return Err(Refusal::Malformed);
+        }
+        let answers = self.orders.deltas(from, deltas).await.map_err(|_| Refusal::Busy)?;
+        Ok(wire::encode(&answers))
+    }
+
+    /// Nobody is told what is here while it may still change: the new owner would do again what is being done.
+    async fn census(&self, ask: CensusAsk) -> Result<Bytes, Refusal> {
+        self.farewell.note();
+        let is_leaving = self.farewell.is_leaving.load(Relaxed);
+        let is_mine = ask.arc != whole_ring() && self.tenancy.claim(ask.arc.to) != Claim::Foreign;
+        if !is_leaving && (is_mine || !self.orders.is_drained(ask.arc).await) {
+            return Err(Refusal::Busy);
+        }
+        let domains = self.store.domains("", ask.after.as_ref(), SCANNED).map_err(|_| Refusal::Busy)?;
+        let is_last = domains.len() < SCANNED;
+        let (mut held, mut bytes) = (Vec::new(), 0);
+        let mut after = None;
+        for (domain, state) in domains {
+            if bytes > wire::FRAME_BYTES {
+                after = held.last().map(|(domain, _): &(Domain, Stamp)| domain.clone());
+                return Ok(wire::encode(&CensusPage { held, after }));
+            }
+            after = Some(domain.clone());
+            if ask.arc.contains(domain.key()) {
+                bytes += domain.as_str().len() + size_of::<Stamp>();
+                held.push((domain.clone(), decode_state(&domain, &state).stamp));
+            }
+        }
+        let after = after.filter(|_| !is_last);
+        if after.is_none() && is_leaving {
+            self.farewell.censuses.fetch_add(1, Relaxed);
+        }
+        Ok(wire::encode(&CensusPage { held, after }))
+    }
+
+    fn offer(&self, from: PeerId, offers: Vec<(Domain, Stamp)>) -> Result<Bytes, Refusal> {
+        if offers.len() > wire::MAX_NAMES {
+            return Err(Refusal::Malformed);
+        }
+        let answers: Vec<OfferAnswer> =
+            offers.into_iter().map(|(domain, stamp)| self.consider(from, domain, stamp)).collect();
+        Ok(wire::encode(&answers))
+    }
+
+    fn consider(&self, from: PeerId, domain: Domain, theirs: Stamp) -> OfferAnswer {
+        let Ok(mine) = holdings::stamp(&self.store, &domain) else { return OfferAnswer::Wanted };
+        match mine.stance(self.me, theirs, from) {
+            Stance::Same => OfferAnswer::Held,
+            Stance::Skip => OfferAnswer::Newer,
+            Stance::Replace | Stance::Merge => {
+                self.puller.want(domain, from);
+                OfferAnswer::Wanted
+            }
+        }
+    }
+
+    fn values(&self, domains: Vec<Domain>) -> Result<Bytes, Refusal> {
+        self.farewell.note();
+        if domains.len() > wire::MAX_NAMES {
+            return Err(Refusal::Malformed);
+        }
+        let (mut parcels, mut room) = (Vec::new(), wire::FRAME_BYTES);
+        for domain in domains {
+            let value = Value::read(&self.store, &domain).map_err(|_| Refusal::Busy)?;
+            let Some(value) = value else {
+                parcels.push(Parcel::Unknown(domain));
+                continue;
+            };
+            let bytes = wire::plain_bytes(&value) + domain.as_str().len();
+            if bytes > wire::FRAME_BYTES {
+                parcels.push(self.wrap(domain, &value));
+                continue;
+            }
+            if bytes > room {
+                break;
+            }
+            room -= bytes;
+            parcels.push(Parcel::Whole(domain, value));
+        }
+        Ok(wire::encode(&parcels))
+    }
+
+    /// Keeps a large value until it is fetched in pieces.
+    fn wrap(&self, domain: Domain, value: &Value) -> Parcel {
+        let bytes: Bytes =
+            postcard::to_stdvec(value).expect("names, numbers and lists always serialise").into();
+        let id = rand::random();
+        let mut large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+        if large.len() == MAX_LARGE {
+            large.pop_front();
+        }
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        large.push_back((id, domain.clone(), bytes));
+        Parcel::Large { domain, id, bytes: length }
+    }
+
+    fn piece(&self, ask: &PieceAsk) -> Result<Bytes, Refusal> {
+        self.farewell.note();
+        let large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = large.iter().find(|(id, domain, _)| *id == ask.id && *domain == ask.domain);
+        let Some((_, _, bytes)) = whole else { return Ok(Bytes::new()) };
+        let from = (ask.offset as usize).min(bytes.len());
+        let to = (from + wire::FRAME_BYTES).min(bytes.len());
+        Ok(bytes.slice(from..to))
+    }
+
+    fn facts_in(&self, ask: &FactsAsk) -> Result<Bytes, Refusal> {
+        self.farewell.note();
+        let from = ask.after.unwrap_or(ask.arc.from);
+        if ask.after == Some(ask.arc.to) {
+            return Ok(wire::encode(&wire::Facts::new()));
+        }
+        let facts = self.store.facts_in(from, ask.arc.to, wire::MAX_FACTS).map_err(|_| Refusal::Busy)?;
+        Ok(wire::encode(&wire::portions(facts, wire::MAX_FACTS).into_iter().next().unwrap_or_default()))
+    }
+}

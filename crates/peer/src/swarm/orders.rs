@@ -1,0 +1,75 @@
+//! What the swarm asks of the crawler, the only one who changes what is known of a domain.
+
+use super::{
+    change::Delta,
+    value::Value,
+    wire::{DeltaAnswer, LinksAnswer},
+};
+use crate::handle::{Command, Stopped};
+use apoidea_crawl::Stamp;
+use apoidea_model::{Domain, LinkBatch, PeerId};
+use apoidea_overlay::Arc as RingArc;
+use tokio::sync::{mpsc, oneshot};
+
+/// Something to be done by the crawler.
+#[derive(Debug)]
+pub(crate) enum SwarmOrder {
+    /// Admit links of another peer; answered when they are durable here and at the holders of the copies.
+    Admit(LinkBatch, oneshot::Sender<LinksAnswer>),
+    /// Take in changes to domains that this peer holds copies of.
+    Deltas(PeerId, Vec<Delta>, oneshot::Sender<Vec<DeltaAnswer>>),
+    /// Take in another peer's copy of a domain.
+    Adopt(PeerId, Domain, Box<Value>, oneshot::Sender<()>),
+    /// Stop crawling the domains of this arc.
+    Lose(RingArc),
+    /// Is nothing of this arc under way?
+    Drained(RingArc, oneshot::Sender<bool>),
+    /// Begin to crawl the domains of this arc.
+    Activate(RingArc, oneshot::Sender<()>),
+    /// Drop the copy of a domain, if it is still this one.
+    Forget(Domain, Stamp),
+    /// Start nothing more, and answer when nothing is under way and nothing waits to be sent to holders.
+    Quiesce(oneshot::Sender<()>),
+}
+
+/// Gives orders to the crawler.
+#[derive(Clone)]
+pub(crate) struct Orders(pub mpsc::Sender<Command>);
+
+impl Orders {
+    pub(crate) async fn admit(&self, batch: LinkBatch) -> Result<LinksAnswer, Stopped> {
+        self.ask(|reply| SwarmOrder::Admit(batch, reply)).await
+    }
+
+    pub(crate) async fn deltas(&self, from: PeerId, deltas: Vec<Delta>) -> Result<Vec<DeltaAnswer>, Stopped> {
+        self.ask(|reply| SwarmOrder::Deltas(from, deltas, reply)).await
+    }
+
+    pub(crate) async fn adopt(&self, from: PeerId, domain: Domain, value: Value) -> Result<(), Stopped> {
+        self.ask(|reply| SwarmOrder::Adopt(from, domain, Box::new(value), reply)).await
+    }
+
+    /// A crawler that has stopped has nothing under way.
+    pub(crate) async fn is_drained(&self, arc: RingArc) -> bool {
+        self.ask(|reply| SwarmOrder::Drained(arc, reply)).await.unwrap_or(true)
+    }
+
+    pub(crate) async fn activate(&self, arc: RingArc) -> Result<(), Stopped> {
+        self.ask(|reply| SwarmOrder::Activate(arc, reply)).await
+    }
+
+    pub(crate) async fn quiesce(&self) -> Result<(), Stopped> {
+        self.ask(SwarmOrder::Quiesce).await
+    }
+
+    pub(crate) async fn tell(&self, order: SwarmOrder) {
+        // A crawler that has stopped needs no orders.
+        let _ = self.0.send(Command::Swarm(order)).await;
+    }
+
+    async fn ask<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> SwarmOrder) -> Result<T, Stopped> {
+        let (reply, answer) = oneshot::channel();
+        self.0.send(Command::Swarm(order(reply))).await.map_err(|_| Stopped)?;
+        answer.await.map_err(|_| Stopped)
+    }
+}
