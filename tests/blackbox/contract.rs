@@ -5,7 +5,7 @@
 
 use apoidea_peer::USER_AGENT;
 use apoidea_toyweb::{AccessLog, Visit};
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// What was promised to hosts, besides what robots.txt says about paths.
 pub struct Contract {
@@ -24,6 +24,13 @@ pub struct Contract {
 impl Contract {
     /// Everything that was not as promised; empty for a good citizen.
     pub fn breaches(&self, log: &AccessLog) -> Vec<String> {
+        let mut breaches = self.pace_breaches(log);
+        breaches.extend(self.too_many("connections", log.most_connections_per_host()));
+        breaches
+    }
+
+    /// The same without connections: when a host changes hands, one may be closing while the next is open.
+    pub fn pace_breaches(&self, log: &AccessLog) -> Vec<String> {
         assert_eq!(log.dropped, 0, "the log is not whole");
         let mut breaches = Vec::new();
         for visit in &log.visits {
@@ -36,16 +43,13 @@ impl Contract {
         for (host, visits) in by_host {
             breaches.extend(visits.windows(2).filter_map(|pair| self.too_soon(host, pair[0], pair[1])));
         }
-        let at_a_time = [
-            ("requests", log.most_requests_at_a_time_per_host()),
-            ("connections", log.most_connections_per_host()),
-        ];
-        for (what, counts) in at_a_time {
-            let too_many =
-                counts.into_iter().filter(|(host, count)| *count > 1 && !self.slow.contains(&&**host));
-            breaches.extend(too_many.map(|(host, count)| format!("{host} had {count} {what} at a time")));
-        }
+        breaches.extend(self.too_many("requests", log.most_requests_at_a_time_per_host()));
         breaches
+    }
+
+    fn too_many(&self, what: &str, counts: BTreeMap<Arc<str>, usize>) -> impl Iterator<Item = String> {
+        let too_many = counts.into_iter().filter(|(host, count)| *count > 1 && !self.slow.contains(&&**host));
+        too_many.map(move |(host, count)| format!("{host} had {count} {what} at a time"))
     }
 
     fn too_soon(&self, host: &str, before: &Visit, visit: &Visit) -> Option<String> {

@@ -26,4 +26,6 @@ mod ring_partition;
 mod ring_processes;
 mod ring_swarm;
 mod scripted_site;
+mod swarm_crawl;
+mod swarm_trial;
 mod toy;

@@ -1,0 +1,146 @@
+//! Many peers crawl one web without a coordinator: everything once, politely, and nobody's death loses a page.
+
+use crate::swarm_trial::Trial;
+use apoidea_toyweb::{Builder, ToyWeb};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use std::time::{Duration, Instant};
+
+const SEED: u64 = 11;
+
+fn small_web() -> Builder {
+    ToyWeb::builder(SEED).hosts(150).pages(5000).mean_bytes(4000).skew(0.4).copies_percent(5.0).addresses(32)
+}
+
+fn large_web() -> Builder {
+    ToyWeb::builder(SEED)
+        .hosts(2000)
+        .pages(100_000)
+        .mean_bytes(4000)
+        .skew(0.4)
+        .copies_percent(5.0)
+        .addresses(64)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_swarm_crawls_everything_once() {
+    everything_once(small_web(), 4).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes about ten minutes"]
+async fn a_large_swarm_crawls_a_large_web_once() {
+    everything_once(large_web(), 8).await;
+}
+
+async fn everything_once(plan: Builder, peers: usize) {
+    let mut trial = Trial::start(plan, peers).await;
+    let statuses = trial.finish().await;
+    let bytes = trial.overlay_bytes().await;
+    let log = trial.toy.web.log();
+    let pages: u64 = statuses.iter().map(|status| status.totals.pages).sum();
+    let received: u64 = statuses.iter().map(|status| status.totals.received).sum();
+    println!(
+        "{peers} peers, {pages} pages: {:.2} URLs received and {:.0} overlay bytes per page",
+        received as f64 / pages as f64,
+        bytes as f64 / pages as f64
+    );
+    let shares: Vec<u64> = statuses.iter().map(|status| status.totals.pages).collect();
+    println!("pages of each: {shares:?}");
+    assert_eq!(trial.missed(&log), []);
+    assert_eq!(trial.repeats(&log), []);
+    assert_eq!(trial.breaches(&log), [""; 0]);
+    assert!(shares.iter().all(|pages| *pages > 0), "everyone takes part: {shares:?}");
+    let all: Vec<usize> = trial.peers.keys().copied().collect();
+    for number in all {
+        trial.leave(number).await;
+    }
+    assert_eq!(trial.copies_kept_wrongly(), Vec::<Vec<_>>::new());
+    assert_eq!(trial.not_kept(), []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn peers_may_die_join_and_leave_while_they_crawl() {
+    churn(small_web(), 5, 6).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes about ten minutes"]
+async fn a_large_swarm_survives_a_long_churn() {
+    churn(large_web(), 8, 60).await;
+}
+
+/// Something happens every few seconds; never so much that all holders of a domain are gone before the ring has mended.
+async fn churn(plan: Builder, peers: usize, events: usize) {
+    let mut trial = Trial::start(plan, peers).await;
+    let begun = Instant::now();
+    let mut random = StdRng::seed_from_u64(SEED);
+    let mut gone: Vec<usize> = Vec::new();
+    let mut story = Vec::new();
+    let mut last_kill = None::<Instant>;
+    for _ in 0..events {
+        tokio::time::sleep(Duration::from_millis(random.random_range(2000..4000))).await;
+        let running: Vec<usize> = trial.peers.keys().copied().collect();
+        let victim = running[random.random_range(0..running.len())];
+        let may_kill = last_kill.is_none_or(|last| last.elapsed() > Duration::from_secs(9));
+        match random.random_range(0..4) {
+            0 | 1 if may_kill && running.len() >= peers - 1 => {
+                trial.kill(victim);
+                last_kill = Some(Instant::now());
+                gone.push(victim);
+                story.push(format!("{:?} {victim} is killed", begun.elapsed()));
+            }
+            2 if running.len() >= peers - 1 => {
+                trial.leave(victim).await;
+                gone.push(victim);
+                story.push(format!("{:?} {victim} leaves", begun.elapsed()));
+            }
+            _ if !gone.is_empty() && random.random_bool(0.5) => {
+                let back = gone.remove(random.random_range(0..gone.len()));
+                trial.run(back).await;
+                story.push(format!("{:?} {back} comes back", begun.elapsed()));
+            }
+            _ => {
+                let number = trial.join().await;
+                story.push(format!("{:?} {number} joins", begun.elapsed()));
+            }
+        }
+    }
+    trial.finish().await;
+    let log = trial.toy.web.log();
+    let repeats: usize = trial.repeats(&log).iter().map(|(_, times)| times - 1).sum();
+    let share = repeats as f64 / log.visits.len() as f64;
+    println!("{story:#?}\n{repeats} repeats in {} requests: {:.2} %", log.visits.len(), 100.0 * share);
+    assert_eq!(trial.missed(&log), [], "{story:#?}");
+    assert!(share <= 0.01, "{repeats} repeats of {} requests\n{story:#?}", log.visits.len());
+    assert_eq!(trial.breaches(&log), [""; 0], "{story:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leaving_and_joining_repeats_nothing() {
+    let mut trial = Trial::start(small_web(), 4).await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    trial.leave(1).await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    trial.join().await;
+    trial.finish().await;
+    let log = trial.toy.web.log();
+    assert_eq!(trial.missed(&log), []);
+    assert_eq!(trial.repeats(&log), []);
+    assert_eq!(trial.breaches(&log), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes a few minutes"]
+async fn three_of_eight_may_die_at_the_same_instant() {
+    let mut trial = Trial::start(small_web(), 8).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    for number in [2, 4, 5] {
+        trial.kill(number);
+    }
+    trial.finish().await;
+    let log = trial.toy.web.log();
+    let missed = trial.missed(&log);
+    println!("missed: {missed:#?}");
+    assert!(missed.len() as f64 <= 0.001 * trial.toy.web.truth().expected_total() as f64, "{missed:#?}");
+    assert_eq!(trial.breaches(&log), [""; 0]);
+}

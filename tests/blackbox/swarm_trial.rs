@@ -1,0 +1,190 @@
+//! Several peers that crawl one toy web together, what happens to them meanwhile, and what the servers saw of it.
+
+use crate::{
+    archived::Archived,
+    contract::Contract,
+    patience,
+    peer_process::{Launch, PeerProcess},
+    toy::Toy,
+};
+use apoidea_model::PageUrl;
+use apoidea_peer::{NetworkStatus, State, Status};
+use apoidea_toyweb::{AccessLog, Builder};
+use reqwest::Method;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
+
+/// Between two requests to one host.
+pub const DELAY: Duration = Duration::from_millis(60);
+/// For the whole crawl, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(1200);
+/// With everybody idle and nothing asked for so long, the crawl is over.
+const QUIET: Duration = Duration::from_secs(6);
+
+const CONTRACT: Contract =
+    Contract { delay: DELAY, back_off: Duration::ZERO, crawl_delays: &[], retry_afters: &[], slow: &[] };
+
+/// A web and the peers that crawl it.
+pub struct Trial {
+    pub toy: Toy,
+    /// Running peers by number.
+    pub peers: BTreeMap<usize, PeerProcess>,
+    /// All that ever ran.
+    ever: usize,
+}
+
+impl Trial {
+    /// Starts the web and so many peers; the last one is given the seeds.
+    pub async fn start(plan: Builder, peers: usize) -> Self {
+        let mut trial = Trial { toy: Toy::start(plan).await, peers: BTreeMap::new(), ever: 0 };
+        for _ in 0..peers {
+            trial.join().await;
+        }
+        trial.wait_for_a_ring().await;
+        let seeds: Vec<String> = trial.toy.web.seeds().iter().map(|url| url.to_string()).collect();
+        let last = trial.peers.values().last().expect("there is a peer");
+        assert_eq!(last.seed(&seeds).await.accepted, seeds.len() as u64);
+        trial
+    }
+
+    /// A new peer comes.
+    pub async fn join(&mut self) -> usize {
+        let number = self.ever;
+        self.ever += 1;
+        self.run(number).await;
+        number
+    }
+
+    /// A peer starts, for the first time or again, and enters through one of those that run.
+    pub async fn run(&mut self, number: usize) {
+        let mut entries = Vec::new();
+        for peer in self.peers.values().take(3) {
+            if let Ok(view) = view(peer).await {
+                entries.push(format!("\"{}\"", view.listens[0]));
+            }
+        }
+        let launch = self.launch(number).set("network.entry_points", format!("[{}]", entries.join(",")));
+        self.peers.insert(number, launch.start().await);
+    }
+
+    fn launch(&self, number: usize) -> Launch {
+        let launch = self.toy.launch().at(&self.data(number));
+        launch
+            .set("crawl.private_delay_ms", DELAY.as_millis())
+            .set("network.is_private", true)
+            .set("network.stabilize_ms", 500)
+    }
+
+    fn data(&self, number: usize) -> PathBuf {
+        self.toy.folder().join(format!("peer-{number}"))
+    }
+
+    /// A peer's machine loses power.
+    pub fn kill(&mut self, number: usize) {
+        self.peers.remove(&number).expect("it runs").kill();
+    }
+
+    /// A peer leaves in good order.
+    pub async fn leave(&mut self, number: usize) {
+        self.peers.remove(&number).expect("it runs").stop().await;
+    }
+
+    /// Waits until all see each other.
+    pub async fn wait_for_a_ring(&self) {
+        let formed = patience::look(PATIENCE, async || {
+            let mut share = 0.0;
+            for peer in self.peers.values() {
+                share += view(peer).await.ok()?.share;
+            }
+            ((share - 1.0).abs() < 1e-9).then_some(())
+        });
+        formed.await.expect("the peers form a ring");
+    }
+
+    pub async fn statuses(&self) -> Vec<Status> {
+        let mut all = Vec::new();
+        for peer in self.peers.values() {
+            all.push(peer.status().await);
+        }
+        all
+    }
+
+    /// Waits until nobody has anything to do.
+    pub async fn finish(&self) -> Vec<Status> {
+        let mut last = Vec::new();
+        let done = patience::look(PATIENCE, async || {
+            last = self.statuses().await;
+            let is_done = |status: &Status| {
+                status.state == State::Idle && status.queued + status.outbox + status.processing == 0
+            };
+            let log = self.toy.web.log();
+            let quiet = log
+                .visits
+                .last()
+                .is_some_and(|visit| last.iter().all(|status| status.at.since(visit.wall) > QUIET));
+            (quiet && last.iter().all(is_done)).then_some(())
+        });
+        if done.await.is_none() {
+            let words: Vec<String> = self.peers.values().map(PeerProcess::words).collect();
+            panic!("not done in {PATIENCE:?}: {last:#?}\n{}", words.join("\n"));
+        }
+        last
+    }
+
+    /// Pages that should have been asked for and were not.
+    pub fn missed(&self, log: &AccessLog) -> Vec<PageUrl> {
+        let requests = log.requests_per_url();
+        self.toy.web.truth().must_fetch().filter(|url| !requests.contains_key(url.as_str())).collect()
+    }
+
+    /// Requests for pages beyond the first.
+    pub fn repeats(&self, log: &AccessLog) -> Vec<(String, usize)> {
+        let is_page = |url: &str| !url.ends_with("/robots.txt");
+        let requests = log.requests_per_url().into_iter();
+        requests.filter(|(url, times)| *times > 1 && is_page(url)).collect()
+    }
+
+    /// Requests that came too soon, whoever sent them.
+    pub fn breaches(&self, log: &AccessLog) -> Vec<String> {
+        CONTRACT.pace_breaches(log)
+    }
+
+    /// Groups of equal pages that were not kept exactly once in the whole swarm.
+    pub fn copies_kept_wrongly(&self) -> Vec<Vec<PageUrl>> {
+        let archives: Vec<Archived> = (0..self.ever).map(|number| Archived::of(&self.data(number))).collect();
+        let originals = |url: &PageUrl| -> usize {
+            archives.iter().filter_map(|archive| archive.responses.get(url)).sum()
+        };
+        let groups = self.toy.web.truth().copies().into_iter();
+        groups.filter(|group| group.iter().map(originals).sum::<usize>() != 1).collect()
+    }
+
+    /// Pages that are in nobody's archive.
+    pub fn not_kept(&self) -> Vec<PageUrl> {
+        let mut kept = BTreeSet::new();
+        for number in 0..self.ever {
+            let archive = Archived::of(&self.data(number));
+            kept.extend(archive.responses.into_keys().chain(archive.revisits.into_keys()));
+        }
+        self.toy.web.truth().must_keep().filter(|url| !kept.contains(url)).collect()
+    }
+
+    /// Bytes that all peers sent each other.
+    pub async fn overlay_bytes(&self) -> u64 {
+        let mut bytes = 0;
+        for peer in self.peers.values() {
+            bytes += view(peer)
+                .await
+                .map_or(0, |view| view.traffic.kinds.values().map(|kind| kind.bytes_out).sum());
+        }
+        bytes
+    }
+}
+
+/// The network as a peer sees it.
+pub async fn view(peer: &PeerProcess) -> Result<NetworkStatus, reqwest::Error> {
+    peer.request(Method::GET, "/api/peers").send().await?.json().await
+}
