@@ -274,3 +274,15 @@ async fn a_paused_peer_asks_nobody_also_after_a_restart() {
     peer.wait("it goes on", PATIENCE, |status| status.totals.pages > paused.totals.pages + 20).await;
     assert!(toy.web.log().visits.len() > before);
 }
+
+#[test]
+fn a_swarm_can_be_watched_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--peers=3", "--hosts=20", "--pages=300", "--delay=10", "--exit-when-done"];
+    let output =
+        Command::new(program()).arg("demo").args(options).env("TMPDIR", folder.path()).output().unwrap();
+    let words = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{words}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(words.contains("Everything is crawled: 300 pages by 3 peers."), "{words}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}

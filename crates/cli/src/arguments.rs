@@ -146,6 +146,9 @@ pub struct RunOptions {
 
 #[derive(Debug, Args)]
 pub struct DemoOptions {
+    /// Peers that crawl it together, each in a process of its own; keys kill and add some
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub peers: u8,
     /// Hosts of the made-up web
     #[arg(long, default_value_t = 60)]
     pub hosts: u32,

@@ -1,12 +1,15 @@
 //! `apoidea demo`: a peer that crawls a web made up on the spot, offline, in a folder that is gone afterwards.
 
-use crate::{arguments::DemoOptions, run};
+use crate::{arguments::DemoOptions, demo_swarm, run};
 use anyhow::Context;
 use apoidea_peer::{Bounded, Config, LocalDiscovery};
 use apoidea_toyweb::ToyWeb;
 use std::{fs, process::ExitCode};
 
 pub fn demo(options: &DemoOptions) -> anyhow::Result<ExitCode> {
+    if options.peers > 1 {
+        return run::runtime()?.block_on(demo_swarm::show(options));
+    }
     run::runtime()?.block_on(show(options))
 }
 

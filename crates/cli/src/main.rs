@@ -7,6 +7,7 @@ mod arguments;
 mod client;
 mod control;
 mod demo;
+mod demo_swarm;
 mod export;
 mod progress;
 mod run;

@@ -65,14 +65,14 @@ fn start_logging() {
 
 /// The system's wish that the program ends.
 #[cfg(unix)]
-struct StopSignal {
+pub struct StopSignal {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
 impl StopSignal {
-    fn listen() -> io::Result<Self> {
+    pub fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(StopSignal {
             interrupt: signal(SignalKind::interrupt())?,
@@ -80,7 +80,7 @@ impl StopSignal {
         })
     }
 
-    async fn received(&mut self) -> &'static str {
+    pub async fn received(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "Interrupted: finishing what is under way…",
             _ = self.terminate.recv() => "Told to stop: finishing what is under way…",
@@ -90,15 +90,15 @@ impl StopSignal {
 
 /// The system's wish that the program ends.
 #[cfg(windows)]
-struct StopSignal(tokio::signal::windows::CtrlC);
+pub struct StopSignal(tokio::signal::windows::CtrlC);
 
 #[cfg(windows)]
 impl StopSignal {
-    fn listen() -> io::Result<Self> {
+    pub fn listen() -> io::Result<Self> {
         Ok(StopSignal(tokio::signal::windows::ctrl_c()?))
     }
 
-    async fn received(&mut self) -> &'static str {
+    pub async fn received(&mut self) -> &'static str {
         self.0.recv().await;
         "Interrupted: finishing what is under way…"
     }
