@@ -4,7 +4,7 @@ CARGO ?= cargo
 # The field's own checker of WARC files; tests hold ours to it.
 WARCIO := target/tools/bin/warcio
 
-.PHONY: run demo test test-ui-units test-ui bench setup setup-test setup-bench build lint help
+.PHONY: run demo evaluate test test-ui-units test-ui bench setup setup-test setup-bench build lint help
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,6 +18,10 @@ demo: build ## Crawl a made-up web, offline
 test: setup-test lint test-ui-units $(WARCIO) ## Pass all tests
 	$(CARGO) build --locked -p apoidea
 	APOIDEA_WARCIO=$(CURDIR)/$(WARCIO) $(CARGO) test --workspace --locked
+
+evaluate: build ## Repeat the papers' experiments with swarms of real processes
+	$(CARGO) build --release --locked -p apoidea-toyweb --example toyweb
+	tests/evaluate/run
 
 bench: setup-bench build ## Measure against other crawlers, simulate the ring, and compare the transport with bare QUIC
 	tests/bench/run

@@ -62,9 +62,11 @@ impl Crawler {
         Ok(())
     }
 
-    /// The changes to a domain that the holders of copies do not know yet.
+    /// The changes to a domain that the holders of copies do not know yet. A domain that went to another peer stays in
+    /// the tenure it went with: what is told of it late must not look newer than what its new owner does.
     fn change(&mut self, domain: &Domain) -> Result<&mut Change, AdmitError> {
         let (frontier, store) = (&mut self.parts.frontier, &self.parts.store);
+        let is_foreign = self.parts.swarm.tenancy.claim(domain.key()) == Claim::Foreign;
         self.dirty.insert(domain.clone());
         self.changes.of(domain, |tenure| {
             if let Some(stamps) = frontier.stamp(domain, tenure) {
@@ -73,7 +75,7 @@ impl Crawler {
             let stored = store.domain(domain)?;
             let mut state = stored.map(|bytes| decode_state(domain, &bytes)).unwrap_or_default();
             let before: Stamp = state.stamp;
-            state.stamp = before.next(tenure);
+            state.stamp = before.next(if is_foreign { before.tenure } else { tenure });
             let mut commit = Commit::new();
             commit.put_domain(domain, encode_state(&state));
             store.apply(&commit)?;
@@ -138,6 +140,9 @@ impl Crawler {
             self.done.drain(..).partition(|done| done.after <= ended);
         self.done = waiting.into();
         for Done { domain, slot, .. } in ready {
+            if !self.is_known(&domain) {
+                continue;
+            }
             match self.change(&domain) {
                 Ok(change) => change.removes.push(slot),
                 Err(error) => self.is_in_trouble(&error),
@@ -154,6 +159,9 @@ impl Crawler {
         self.done = kept.into();
         gone.extend(self.undelivered.extract_if(|_, done| is_gone(done)).map(|(_, done)| done));
         for done in gone {
+            if !self.is_known(&done.domain) {
+                continue;
+            }
             if self.is_under_way(&done.domain) {
                 self.done.push_back(done);
                 continue;
@@ -164,6 +172,11 @@ impl Crawler {
             }
         }
         self.save_soon();
+    }
+
+    /// A domain that was forgotten, since others hold it, must not come back as an empty one.
+    fn is_known(&self, domain: &Domain) -> bool {
+        self.parts.frontier.is_resident(domain) || matches!(self.parts.store.domain(domain), Ok(Some(_)))
     }
 
     /// The changes of a round are with the holders.

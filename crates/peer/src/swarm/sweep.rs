@@ -1,7 +1,7 @@
 //! The slow comparison of everything held with those who should hold it: what the quick ways missed, it finds.
 //!
-//! An owner offers its domains to the holders of their copies; whoever holds something that is not for it any more offers
-//! it to the owner and forgets it once the owner has it. An offer is a name and a stamp; who lacks it fetches it.
+//! Owners and holders of copies offer what they have to each other; whoever holds something that is not for it any more
+//! offers it to the owner and forgets it once the owner has it. An offer is a name and a stamp; who lacks it fetches it.
 
 use super::{
     COPIES,
@@ -110,17 +110,16 @@ impl Sweeper {
 
     /// To whom something at this key is offered, and in which role of this peer.
     async fn addressees(&self, key: Key, only: Option<PeerId>) -> Vec<(PeerId, Role)> {
+        if let Some(to) = only {
+            return vec![(to, Role::Holder)];
+        }
         let me = self.overlay.me();
         let Ok(owners) = self.overlay.owners(key, COPIES).await else { return Vec::new() };
         let Some((&owner, holders)) = owners.split_first() else { return Vec::new() };
-        match only {
-            Some(to) if to == owner => return vec![(to, Role::Holder)],
-            Some(_) => return Vec::new(),
-            None => {}
-        }
         match () {
             () if owner == me => holders.iter().map(|holder| (*holder, Role::Owner)).collect(),
-            () if holders.contains(&me) => Vec::new(),
+            // A holder may have been the owner for a moment, and know what nobody else does.
+            () if holders.contains(&me) => vec![(owner, Role::Holder)],
             () => vec![(owner, Role::Former)],
         }
     }
