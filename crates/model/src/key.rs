@@ -1,14 +1,15 @@
 //! A position on the 256-bit ring (Apoidea §2.1: peers and keys hash onto one m-bit ring).
 //!
 //! Arithmetic is modulo 2²⁵⁶ and big-endian, so the byte order of two keys is their order on the ring. Arcs run
-//! clockwise and are open at the start and closed at the end, as in Chord: `(from, to]`.
+//! clockwise and are open at the start and closed at the end, as in Chord: `(from, to]`. People read and write a key as
+//! hexadecimal digits; on the wire and on disk it is its 32 bytes.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use sha2::{Digest, Sha256};
 use std::{fmt, str::FromStr};
 
 /// A position on the ring.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key([u8; 32]);
 
 /// The text is not the 64 hexadecimal digits of a key.
@@ -114,6 +115,26 @@ impl FromStr for Key {
     }
 }
 
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            serializer.collect_str(self)
+        } else {
+            self.0.serialize(serializer)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        } else {
+            <[u8; 32]>::deserialize(deserializer).map(Key)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,5 +176,18 @@ mod tests {
         assert_eq!(a.to_string().parse(), Ok(a));
         assert!("12".parse::<Key>().is_err());
         assert!("é".repeat(32).parse::<Key>().is_err());
+    }
+
+    #[test]
+    fn people_see_digits_and_machines_bytes() {
+        let a = Key::hash("a");
+        let text = serde_json::to_string(&a).unwrap();
+        assert_eq!(text, format!("\"{a}\""));
+        assert_eq!(serde_json::from_str::<Key>(&text).unwrap(), a);
+        let wrong = serde_json::from_str::<Key>("\"abc\"").unwrap_err().to_string();
+        assert!(wrong.contains("64 hexadecimal digits"), "{wrong}");
+        let bytes = postcard::to_stdvec(&a).unwrap();
+        assert_eq!(bytes, a.as_bytes());
+        assert_eq!(postcard::from_bytes::<Key>(&bytes).unwrap(), a);
     }
 }

@@ -6,6 +6,7 @@ use std::{fmt, str::FromStr};
 
 /// A peer's name and ring position, the hash of its public key. Peers are addressed by this, never by address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct PeerId(Key);
 
 impl PeerId {
@@ -42,5 +43,21 @@ impl FromStr for PeerId {
 
     fn from_str(text: &str) -> Result<Self, InvalidKey> {
         text.parse().map(PeerId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn an_id_can_be_a_name_in_json_and_is_32_bytes_elsewhere() {
+        let id = PeerId::of_public_key(b"a");
+        let named = BTreeMap::from([(id, 7)]);
+        let text = serde_json::to_string(&named).unwrap();
+        assert_eq!(text, format!("{{\"{id}\":7}}"));
+        assert_eq!(serde_json::from_str::<BTreeMap<PeerId, u8>>(&text).unwrap(), named);
+        assert_eq!(postcard::to_stdvec(&id).unwrap(), id.key().as_bytes());
     }
 }

@@ -10,6 +10,7 @@ use apoidea_overlay::{
 use apoidea_store::{Commit, Store};
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::Path,
     sync::Arc,
@@ -69,8 +70,8 @@ pub struct NetworkStatus {
     pub fingers: Vec<PeerId>,
     /// The leaf set: neighbours on either side.
     pub leaves: Vec<PeerId>,
-    /// Measured round trips in milliseconds. Pairs, because an id cannot be a name in JSON.
-    pub round_trips_ms: Vec<(PeerId, f64)>,
+    /// Measured round trips in milliseconds.
+    pub round_trips_ms: BTreeMap<PeerId, f64>,
     /// Peers with a connection now.
     pub connected: Vec<PeerView>,
     /// Requests and bytes since the start.
@@ -132,7 +133,7 @@ impl Network {
             successors: Vec::new(),
             fingers: Vec::new(),
             leaves: Vec::new(),
-            round_trips_ms: Vec::new(),
+            round_trips_ms: BTreeMap::new(),
             connected: transport.peers(),
             traffic: transport.traffic(),
             ring_messages: Vec::new(),

@@ -1,17 +1,16 @@
 //! The yardstick: an echo in as few lines of quinn as it takes, with quinn's own defaults.
 
+#[path = "../../tests/overlay/gullible.rs"]
+mod gullible;
+
+use gullible::{new_key, public_half};
 use quinn::{
     ClientConfig, Connection, Endpoint, ServerConfig,
     crypto::rustls::{QuicClientConfig, QuicServerConfig},
 };
 use rustls::{
-    DigitallySignedStruct, Error, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::ring::{default_provider, sign::any_eddsa_type},
-    pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime},
-    server::AlwaysResolvesServerRawPublicKeys,
-    sign::CertifiedKey,
-    version::TLS13,
+    crypto::ring::default_provider, pki_types::CertificateDer, server::AlwaysResolvesServerRawPublicKeys,
+    sign::CertifiedKey, version::TLS13,
 };
 use std::{net::SocketAddr, sync::Arc};
 
@@ -20,11 +19,9 @@ const MAX: usize = 64 * 1024;
 
 /// A listening endpoint.
 pub fn server() -> Endpoint {
-    let random = ring::rand::SystemRandom::new();
-    let key = ring::signature::Ed25519KeyPair::generate_pkcs8(&random).expect("the system has randomness");
-    let key = any_eddsa_type(&PrivatePkcs8KeyDer::from(key.as_ref())).expect("it is such a key");
-    let public = key.public_key().expect("it has one").to_vec();
-    let key = Arc::new(CertifiedKey::new(vec![CertificateDer::from(public)], key));
+    let key = new_key();
+    let shown = vec![CertificateDer::from(public_half(&*key))];
+    let key = Arc::new(CertifiedKey::new(shown, key));
     let config = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_protocol_versions(&[&TLS13])
         .expect("the provider has TLS 1.3")
@@ -54,12 +51,7 @@ pub async fn echo(endpoint: Endpoint) {
 
 /// A connection to the server.
 pub async fn connect(to: SocketAddr) -> Connection {
-    let config = rustls::ClientConfig::builder_with_provider(Arc::new(default_provider()))
-        .with_protocol_versions(&[&TLS13])
-        .expect("the provider has TLS 1.3")
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anyone))
-        .with_no_client_auth();
+    let config = gullible::client().with_no_client_auth();
     let config = QuicClientConfig::try_from(config).expect("the provider has QUIC's cipher");
     let endpoint =
         Endpoint::client((std::net::Ipv4Addr::LOCALHOST, 0).into()).expect("loopback can be bound");
@@ -73,47 +65,4 @@ pub async fn ask(connection: &Connection, body: &[u8]) -> usize {
     send.write_all(body).await.expect("it is read");
     send.finish().expect("it is open");
     receive.read_to_end(MAX).await.expect("an answer").len()
-}
-
-/// Believes everyone.
-#[derive(Debug)]
-struct Anyone;
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
-
-    fn requires_raw_public_keys(&self) -> bool {
-        true
-    }
 }

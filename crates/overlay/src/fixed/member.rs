@@ -9,7 +9,6 @@ use std::net::SocketAddr;
 #[serde(deny_unknown_fields)]
 pub struct Member {
     /// Who.
-    #[serde(with = "spelled")]
     pub id: PeerId,
     /// Where.
     #[serde(default)]
@@ -26,20 +25,6 @@ fn one() -> u8 {
 impl Member {
     /// Largest capacity, a hundred times the smallest.
     pub const MAX_CAPACITY: u8 = 100;
-}
-
-/// An id as people copy it from one place to another: its hexadecimal digits.
-mod spelled {
-    use super::PeerId;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(id: &PeerId, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(id)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PeerId, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-    }
 }
 
 #[cfg(test)]

@@ -120,16 +120,6 @@ impl ByKey {
     fn new(provider: &CryptoProvider) -> Self {
         ByKey { algorithms: provider.signature_verification_algorithms }
     }
-
-    fn check_signature(
-        &self,
-        message: &[u8],
-        key: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let key = SubjectPublicKeyInfoDer::from(key.as_ref());
-        verify_tls13_signature_with_raw_key(message, &key, signature, &self.algorithms)
-    }
 }
 
 /// The id of a key, if it is an Ed25519 key in its one encoding.
@@ -138,8 +128,36 @@ fn id_of(key: &CertificateDer<'_>) -> Result<PeerId, Error> {
     if is_ed25519 { Ok(PeerId::of_public_key(key)) } else { Err(CertificateError::BadEncoding.into()) }
 }
 
-fn no_tls12() -> Error {
-    PeerIncompatible::Tls13RequiredForQuic.into()
+/// What dialling and accepting side check alike, in two traits of the same shape: a signature by a bare Ed25519 key.
+macro_rules! signed_by_a_bare_key {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Err(PeerIncompatible::Tls13RequiredForQuic.into())
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            key: &CertificateDer<'_>,
+            signature: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let key = SubjectPublicKeyInfoDer::from(key.as_ref());
+            verify_tls13_signature_with_raw_key(message, &key, signature, &self.algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            vec![SignatureScheme::ED25519]
+        }
+
+        fn requires_raw_public_keys(&self) -> bool {
+            true
+        }
+    };
 }
 
 impl ServerCertVerifier for ByKey {
@@ -159,31 +177,7 @@ impl ServerCertVerifier for ByKey {
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(no_tls12())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        key: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.check_signature(message, key, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
-
-    fn requires_raw_public_keys(&self) -> bool {
-        true
-    }
+    signed_by_a_bare_key!();
 }
 
 impl ClientCertVerifier for ByKey {
@@ -200,31 +194,7 @@ impl ClientCertVerifier for ByKey {
         id_of(key).map(|_| ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(no_tls12())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        key: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.check_signature(message, key, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
-
-    fn requires_raw_public_keys(&self) -> bool {
-        true
-    }
+    signed_by_a_bare_key!();
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod conformance;
+mod gullible;
 mod hostile;
 mod networks;
 mod peers;

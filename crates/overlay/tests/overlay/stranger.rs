@@ -1,60 +1,9 @@
 //! A stranger: a bare QUIC client that can do everything that a well-behaved peer never does.
 
+use crate::gullible::{self, new_key, public_half};
 use quinn::{ClientConfig, Connection, Endpoint, VarInt, crypto::rustls::QuicClientConfig};
-use rustls::{
-    DigitallySignedStruct, Error, SignatureScheme,
-    client::{
-        AlwaysResolvesClientRawPublicKeys,
-        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    },
-    crypto::ring::sign::any_eddsa_type,
-    pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime},
-    sign::CertifiedKey,
-};
+use rustls::{client::AlwaysResolvesClientRawPublicKeys, pki_types::CertificateDer, sign::CertifiedKey};
 use std::{net::SocketAddr, sync::Arc};
-
-/// Believes everyone.
-#[derive(Debug)]
-struct Gullible;
-
-impl ServerCertVerifier for Gullible {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
-
-    fn requires_raw_public_keys(&self) -> bool {
-        true
-    }
-}
 
 /// What the stranger shows as its key.
 pub enum Papers {
@@ -66,29 +15,16 @@ pub enum Papers {
     None,
 }
 
-fn new_key() -> Vec<u8> {
-    let random = ring::rand::SystemRandom::new();
-    ring::signature::Ed25519KeyPair::generate_pkcs8(&random).unwrap().as_ref().to_vec()
-}
-
 /// A fresh Ed25519 public key in its SubjectPublicKeyInfo.
 pub fn public_key() -> Vec<u8> {
-    let key = new_key();
-    any_eddsa_type(&PrivatePkcs8KeyDer::from(key.as_slice())).unwrap().public_key().unwrap().to_vec()
+    public_half(&*new_key())
 }
 
 /// A client's configuration with these papers and this protocol.
 pub fn config(papers: Papers, alpn: &[u8]) -> ClientConfig {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Gullible));
-    let key = new_key();
-    let key = any_eddsa_type(&PrivatePkcs8KeyDer::from(key.as_slice())).unwrap();
+    let (builder, key) = (gullible::client(), new_key());
     let shown = match papers {
-        Papers::Own => Some(key.public_key().unwrap().to_vec()),
+        Papers::Own => Some(public_half(&*key)),
         Papers::Stolen(key) => Some(key),
         Papers::None => None,
     };
