@@ -261,9 +261,10 @@ impl Lookup {
         self.step()
     }
 
-    /// Is this the second time that the silent are asked?
+    /// Is silence no answer yet? So it is the second time that the silent are asked, and in a search for another ring:
+    /// the one remembered peer that it begins with may be farther away than anyone on this ring.
     pub fn is_patient(&self) -> bool {
-        self.has_tried_again
+        self.has_tried_again || self.goal == Goal::Check
     }
 
     /// The more are silent, the more are asked at a time.

@@ -286,3 +286,28 @@ fn peers_that_all_start_at_once_and_only_know_each_other_find_together() {
     peers.into_iter().for_each(|peer| world.tell(peer, Event::Join(everyone.clone())));
     settle(&mut world);
 }
+
+/// Ten sites 10 ms apart, but for the last, which is 2.5 s away from all others.
+fn one_site_is_far() -> RoundTripMatrix {
+    let tenths = |row: u32| (row + 1..10).map(|column: u32| if column == 9 { 25_000u16 } else { 100 });
+    let bytes: Vec<u8> = (0..10).flat_map(tenths).flat_map(u16::to_le_bytes).collect();
+    RoundTripMatrix::from_bytes(&bytes).expect("ten sites have 45 pairs")
+}
+
+#[test]
+fn a_ring_of_one_is_found_however_far_away_it_is() {
+    let mut world = world(9, 0.0);
+    world.network = Network::new(one_site_is_far(), 0.0);
+    for _ in 0..9 {
+        join(&mut world);
+        world.run_for(Duration::from_secs(2));
+    }
+    settle(&mut world);
+    let loner = world.spawn();
+    world.tell(loner, Event::Join(Vec::new()));
+    let loner = world.contact(loner).clone();
+    for peer in 0..9 {
+        world.tell(peer, Event::Learned(vec![loner.clone()]));
+    }
+    settle(&mut world);
+}
