@@ -27,6 +27,7 @@ bench: setup-bench build ## Measure against other crawlers, simulate the ring, a
 	tests/bench/run
 	for scenario in steady dead crash churn; do target/release/apoidea simulate --peers 10000 --scenario $$scenario || exit; done
 	$(CARGO) run --release --locked -p apoidea-overlay --example echo_cost
+	$(CARGO) run --release --locked -p apoidea-overlay --example lookup_cost
 
 # The dashboard, which the peer embeds. Whatever changes in ui builds it again.
 DASHBOARD := ui/dist/site/index.html

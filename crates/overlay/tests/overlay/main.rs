@@ -5,6 +5,7 @@
 mod conformance;
 mod gullible;
 mod hostile;
+mod lookups;
 mod networks;
 mod peers;
 mod ring;
