@@ -40,6 +40,9 @@ pub use view::Ownership;
 /// A timer this late means that the machine was asleep, and that silence says nothing about the others.
 const PAUSED_AFTER: Duration = Duration::from_secs(2);
 
+/// Rounds in the time of one while the ring outgrows its roster.
+const GROWING_PACE: u32 = 4;
+
 /// One peer's view of the ring.
 #[derive(Debug)]
 pub struct Ring {
@@ -49,6 +52,8 @@ pub struct Ring {
     scale: Scale,
     neighbours: Neighbours,
     roster: Roster,
+    /// When the roster last turned out too long to be kept.
+    counted_many: Option<Time>,
     fingers: Fingers,
     lookups: Vec<Lookup>,
     next_lookup: u32,
@@ -106,6 +111,7 @@ impl Ring {
             scale: Scale::Small,
             neighbours: Neighbours::new(me.id, r, 0),
             roster: Roster::default(),
+            counted_many: None,
             fingers: Fingers::default(),
             lookups: Vec::new(),
             next_lookup: 0,
@@ -214,7 +220,7 @@ impl Ring {
     /// The regular work, every ten seconds or so.
     fn round(&mut self, turn: &mut Turn<'_>) {
         self.last_round = turn.now;
-        self.round_at = turn.now + turn.spread(self.settings.stabilize_every);
+        self.round_at = turn.now + turn.spread(self.pace(turn.now));
         match (self.phase, self.scale) {
             (Phase::Outside, _) => self.round_at = Time::NEVER,
             (Phase::Joining, _) => self.try_join(turn),
@@ -225,6 +231,12 @@ impl Ring {
                 self.refresh_finger(turn);
             }
         }
+    }
+
+    /// Time between two rounds: shorter while many have come at once, whom the lists of neighbours lack.
+    fn pace(&self, now: Time) -> Duration {
+        let is_growing = self.scale == Scale::Large && self.has_just_counted_many(now);
+        self.settings.stabilize_every / if is_growing { GROWING_PACE } else { 1 }
     }
 
     /// Lets the next round come at once, unless there was one just now.

@@ -311,3 +311,23 @@ fn a_ring_of_one_is_found_however_far_away_it_is() {
     }
     settle(&mut world);
 }
+
+/// Twice as many as a roster holds, or three times: whoever has counted them is not to count them again and again.
+#[test]
+fn many_that_join_at_once_cost_each_other_few_messages() {
+    for (count, seed) in [(40, 1), (60, 2), (100, 3)] {
+        let network = Network::new(RoundTripMatrix::planetlab(), 0.0);
+        let mut world = World::new(seed, Settings::default(), network);
+        let founder = join(&mut world);
+        world.run_for(ROUND);
+        let entry = world.contact(founder).clone();
+        for _ in 1..count {
+            let newcomer = world.spawn();
+            world.tell(newcomer, Event::Join(vec![entry.clone()]));
+        }
+        world.run_for(18 * ROUND);
+        assert!(survey(&world).is_perfect_ring(), "{count} peers: {:?}", survey(&world));
+        let each = world.tally.all_messages() / count;
+        assert!(each < 400, "{count} peers: {each} messages each");
+    }
+}

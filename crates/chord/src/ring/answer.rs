@@ -119,7 +119,7 @@ impl Ring {
     }
 
     fn answer_roster(&mut self, turn: &mut Turn<'_>, asker: &Contact, digest: u64) -> Response {
-        if self.scale == Scale::Large && !self.is_busy() && self.may_be_few() {
+        if self.scale == Scale::Large && !self.is_busy() && self.may_be_few(turn.now) {
             self.become_few(turn);
         }
         if self.scale == Scale::Large {

@@ -10,8 +10,12 @@ use crate::{
     in_flight::Purpose,
     message::{Response, Scale},
 };
-use apoidea_model::PeerId;
+use apoidea_model::{PeerId, Time};
 use rand::RngExt;
+
+/// Rounds in which a peer that has counted too many for a roster is not talked out of it. Whoever joins at the same time
+/// is still counting, and would have everyone count again.
+const COUNT_HOLDS: u32 = 6;
 
 impl Ring {
     /// Most members of a small ring: r on either side and oneself are then the whole ring.
@@ -125,6 +129,7 @@ impl Ring {
         }
         self.phase = Phase::Member;
         if self.roster.heard() + 1 > self.most_few() {
+            self.counted_many = Some(turn.now);
             self.become_many(turn);
         }
     }
@@ -138,10 +143,16 @@ impl Ring {
         self.hurry(turn);
     }
 
-    /// Someone keeps a roster: are we few? Not if there are clearly more than a roster holds; an estimate from so few
-    /// neighbours is rarely eight times too large.
-    pub(super) fn may_be_few(&self) -> bool {
-        self.size_estimate() < 8.0 * self.most_few() as f64
+    /// Someone keeps a roster: are we few? Not if this peer has just counted too many, and the other has not yet; not if
+    /// there are clearly more than a roster holds: an estimate from so few neighbours is rarely eight times too large.
+    pub(super) fn may_be_few(&self, now: Time) -> bool {
+        !self.has_just_counted_many(now) && self.size_estimate() < 8.0 * self.most_few() as f64
+    }
+
+    /// Has the roster turned out too long a moment ago?
+    pub(super) fn has_just_counted_many(&self, now: Time) -> bool {
+        let holds = COUNT_HOLDS * self.settings.stabilize_every;
+        self.counted_many.is_some_and(|counted| now.since(counted) < holds)
     }
 
     /// Few enough again: whoever is in the lists is a member once it has answered.

@@ -53,7 +53,7 @@ impl Ring {
         let is_heard = is_unchanged && predecessor == Predecessor::You && scale == Scale::Large;
         self.told = is_heard.then_some((head.id, self.telling));
         let is_wrapped = self.take_successors(turn, &head, successors);
-        let is_told_few = scale == Scale::Small && self.may_be_few();
+        let is_told_few = scale == Scale::Small && self.may_be_few(turn.now);
         let is_few = is_wrapped || is_told_few || self.neighbours.meet();
         if is_few && self.neighbours.predecessor().is_some() {
             self.finish_operation(turn);
