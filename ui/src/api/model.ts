@@ -281,9 +281,9 @@ fingers: Array<string>,
  */
 leaves: Array<string>, 
 /**
- * Measured round trips in milliseconds. Pairs, because an id cannot be a name in JSON.
+ * Measured round trips in milliseconds.
  */
-round_trips_ms: Array<[string, number]>, 
+round_trips_ms: { [key in string]: number }, 
 /**
  * Peers with a connection now.
  */
