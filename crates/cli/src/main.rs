@@ -9,6 +9,7 @@ mod control;
 mod demo;
 mod demo_swarm;
 mod export;
+mod heap;
 mod progress;
 mod run;
 mod simulate;
@@ -19,6 +20,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    heap::share();
     let arguments = Arguments::parse();
     match execute(arguments) {
         Ok(code) => code,
