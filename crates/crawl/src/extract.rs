@@ -9,6 +9,7 @@
 //! not fit a `<template>` that begins with a part of a table (both dropped).
 
 mod attributes;
+mod base;
 mod charset;
 mod foreign;
 mod harvest;

@@ -1,9 +1,12 @@
 //! What a page says, as a hash: two pages with the same [`ContentHash`] are copies of each other.
 
 use crate::Key;
+use memchr::memchr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// SHA-256 of a page's normalised body (Apoidea §2.2, Seen-Content).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -13,10 +16,28 @@ impl ContentHash {
     /// Hashes a body without its byte-order mark and surrounding white space and with every line end as `\n`, the
     /// differences that servers and editors introduce without changing what a page says.
     pub fn of_body(body: &[u8]) -> Self {
-        if Self::is_verbatim(body) {
-            return ContentHash(Sha256::digest(body).into());
+        Self::with_digest(body).0
+    }
+
+    /// The same, and the body's own SHA-256 where it is a by-product: for all but pages with a byte-order mark, white
+    /// space at the beginning, or line ends of another kind.
+    pub fn with_digest(body: &[u8]) -> (Self, Option<[u8; 32]>) {
+        let trimmed = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii();
+        if memchr(b'\r', trimmed).is_some() {
+            return (Self::of_lines(trimmed), None);
         }
-        let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii();
+        let hasher = Sha256::new_with_prefix(trimmed);
+        let content: [u8; 32] = hasher.clone().finalize().into();
+        let digest = match body.strip_prefix(trimmed) {
+            Some(b"") => Some(content),
+            Some(end) => Some(hasher.chain_update(end).finalize().into()),
+            None => None,
+        };
+        (ContentHash(content), digest)
+    }
+
+    /// Hashes with every line end as `\n`.
+    fn of_lines(body: &[u8]) -> Self {
         let mut hasher = Sha256::new();
         let mut lines = body.split_inclusive(|&b| b == b'\r').peekable();
         while let Some(line) = lines.next() {
@@ -32,11 +53,6 @@ impl ContentHash {
             }
         }
         ContentHash(hasher.finalize().into())
-    }
-
-    /// Would [`Self::of_body`] hash these bytes exactly as they are? Then the hash is also the body's SHA-256.
-    pub fn is_verbatim(body: &[u8]) -> bool {
-        body.trim_ascii().len() == body.len() && !body.starts_with(b"\xef\xbb\xbf") && !body.contains(&b'\r')
     }
 
     /// The hash with exactly these bytes.
@@ -76,10 +92,26 @@ mod tests {
         let plain = ContentHash::of_body(b"a\nb");
         for same in [&b"a\r\nb"[..], b"a\rb", b"\xef\xbb\xbfa\nb\n", b"  a\nb\r\n\r\n"] {
             assert_eq!(ContentHash::of_body(same), plain, "{same:?}");
-            assert!(!ContentHash::is_verbatim(same));
         }
-        assert!(ContentHash::is_verbatim(b"a\nb"));
         assert_eq!(plain.as_bytes()[..], Sha256::digest(b"a\nb")[..]);
+    }
+
+    #[test]
+    fn the_digest_of_the_body_is_right_wherever_it_is_given() {
+        for (body, is_given) in [
+            (&b"a\nb"[..], true),
+            (b"a\nb\n\n ", true),
+            (b"", true),
+            (b"\n", true),
+            (b" a", false),
+            (b"\xef\xbb\xbfa", false),
+            (b"a\r\nb", false),
+        ] {
+            let (content, digest) = ContentHash::with_digest(body);
+            assert_eq!(content, ContentHash::of_body(body));
+            assert_eq!(digest.is_some(), is_given, "{body:?}");
+            assert!(digest.is_none_or(|digest| digest[..] == Sha256::digest(body)[..]), "{body:?}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::{
     Key,
     domain::{Domain, canonical_host},
 };
+use memchr::memchr;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 use url::Url;
@@ -55,6 +56,28 @@ impl PageUrl {
     pub fn join(&self, reference: &str) -> Result<Self, InvalidUrl> {
         check_length(reference.len())?;
         Self::from_url(self.to_url().join(reference)?)
+    }
+
+    /// What [`Self::join`] says, at a fifth of its cost, where that can be told at sight: for a path of plain characters
+    /// on this page's own origin. `None` for all else.
+    pub fn join_plain(&self, reference: &str) -> Option<Self> {
+        let path = reference.strip_prefix(self.origin()).unwrap_or(reference);
+        let is_relative = !path.starts_with('/') && path.len() == reference.len();
+        let is_rooted = path.starts_with('/') && !path.starts_with("//");
+        if path.is_empty() || !(is_relative || is_rooted) || !path.bytes().all(stands_for_itself) {
+            return None;
+        }
+        let mut text = String::with_capacity(self.path_start() + self.path().len() + path.len());
+        text.push_str(self.origin());
+        text.push('/');
+        let root = text.len();
+        if is_relative {
+            let directory = self.path().rfind('/').map_or(0, |slash| slash + 1);
+            text.push_str(self.path().get(1..directory).unwrap_or_default());
+        }
+        push_segments(&mut text, root, path.strip_prefix('/').unwrap_or(path));
+        check_length(text.len()).ok()?;
+        Some(PageUrl(text.into_boxed_str()))
     }
 
     /// Canonicalises a parsed URL.
@@ -152,7 +175,7 @@ impl PageUrl {
 
     fn path_start(&self) -> usize {
         let start = self.authority_start();
-        self.0[start..].find('/').map_or(self.0.len(), |path| start + path)
+        memchr(b'/', &self.0.as_bytes()[start..]).map_or(self.0.len(), |path| start + path)
     }
 }
 
@@ -160,12 +183,35 @@ fn check_length(bytes: usize) -> Result<(), InvalidUrl> {
     if bytes > PageUrl::MAX_BYTES { Err(InvalidUrl::TooLong(bytes)) } else { Ok(()) }
 }
 
+/// Does a character mean only itself in a path? Neither `:` nor `%` does.
+fn stands_for_itself(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/.-_~+,=@".contains(&byte)
+}
+
+/// Appends a path to a text that ends with a slash, resolving dot segments up to the slash before `root`.
+fn push_segments(text: &mut String, root: usize, path: &str) {
+    let mut segments = path.split('/').peekable();
+    while let Some(segment) = segments.next() {
+        match segment {
+            "." => {}
+            ".." => {
+                let parent = text[..text.len() - 1].rfind('/').map_or(root, |slash| slash + 1);
+                text.truncate(parent.max(root));
+            }
+            _ => {
+                text.push_str(segment);
+                text.push_str(if segments.peek().is_some() { "/" } else { "" });
+            }
+        }
+    }
+}
+
 /// Rewrites `%xx` to upper case and decodes unreserved characters; `None` if nothing changes.
 fn normalise_escapes(text: &str) -> Option<String> {
     let mut out: Option<String> = None;
     let mut copied = 0;
     let mut from = 0;
-    while let Some(at) = text[from..].find('%').map(|at| from + at) {
+    while let Some(at) = memchr(b'%', &text.as_bytes()[from..]).map(|at| from + at) {
         let Some(value) = text.get(at + 1..at + 3).and_then(escaped_byte) else {
             from = at + 1;
             continue;
@@ -289,6 +335,47 @@ mod tests {
         let url = PageUrl::parse("http://example.com").unwrap();
         assert_eq!((url.host(), url.port(), url.path_and_query()), ("example.com", 80, "/"));
         assert_eq!(url.domain().as_str(), "example.com");
+    }
+
+    #[test]
+    fn what_is_told_at_sight_is_what_the_parser_says() {
+        const PIECES: [&str; 20] = [
+            "",
+            " ",
+            "#",
+            "a",
+            "/",
+            "?",
+            "\t",
+            "//h.example",
+            "http:",
+            "\\",
+            "é",
+            "%2e",
+            "..",
+            ".",
+            ":",
+            "mailto:",
+            "~=@",
+            "https://e.example",
+            "B+,",
+            "_-",
+        ];
+        let mut told = 0;
+        for page in ["https://e.example/a/b?c/d", "https://e.example/", "https://e.example/%7Eé//x/"] {
+            let page = PageUrl::parse(page).unwrap();
+            for number in 0..PIECES.len().pow(4) {
+                let piece = |place: u32| PIECES[number / PIECES.len().pow(place) % PIECES.len()];
+                let reference = [piece(3), piece(2), piece(1), piece(0)].concat();
+                if let Some(at_sight) = page.join_plain(&reference) {
+                    assert_eq!(Ok(at_sight), page.join(&reference), "{reference:?} on {page}");
+                    told += 1;
+                }
+            }
+        }
+        assert!(told > 10_000, "{told}");
+        let page = PageUrl::parse("https://e.example/").unwrap();
+        assert_eq!(page.join_plain(&"a".repeat(PageUrl::MAX_BYTES)), None);
     }
 
     #[test]

@@ -85,8 +85,8 @@ impl PageWork {
     async fn process(self: Arc<Self>, pending: Pending, response: Response) -> (ProcessedPage, PageSight) {
         let encoding = response.headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
         let body = body::decode(response.raw_body.clone(), response.extent, encoding, MAX_BODY_BYTES);
-        let content = ContentHash::of_body(&body.bytes);
-        let page = FetchedPage { pending, response, body, content, time: now() };
+        let (content, digest) = ContentHash::with_digest(&body.bytes);
+        let page = FetchedPage { pending, response, body, digest, time: now() };
         if page.pending.target == Target::Sitemap {
             return (self.processor.read_sitemap(&page), PageSight::Sitemap);
         }

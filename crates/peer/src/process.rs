@@ -7,7 +7,7 @@ use crate::{
     recent_links::RecentLinks,
 };
 use apoidea_crawl::{Directives, Extracted, Permission, Sitemap, extract};
-use apoidea_model::{ContentHash, Link, PageUrl, Pending, Target, Time};
+use apoidea_model::{Link, PageUrl, Pending, Target, Time};
 use apoidea_store::archive::{Capture, CaptureKind, EncodedRecords, Encoder, Head, Truncation};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use std::{
@@ -21,7 +21,8 @@ pub(crate) struct FetchedPage {
     pub pending: Pending,
     pub response: Response,
     pub body: Body,
-    pub content: ContentHash,
+    /// SHA-256 of the body, where it is known.
+    pub digest: Option<[u8; 32]>,
     pub time: Time,
 }
 
@@ -70,9 +71,10 @@ impl Processor {
         let may_follow = directives.follow == Permission::Allowed;
         let links = if may_follow { self.new_links(&found.links, page.pending.depth) } else { Vec::new() };
         let may_keep = directives.index == Permission::Allowed && directives.archive == Permission::Allowed;
+        let link_count = found.links.len();
         let encoders = self.archive.as_ref().filter(|_| may_keep);
-        let records = encoders.map(|encoders| encoders.encode(&capture(page, &found, verdict)));
-        ProcessedPage::new(page, links, found.links.len(), records)
+        let records = encoders.map(|encoders| encoders.encode(&capture(page, found, verdict)));
+        ProcessedPage::new(page, links, link_count, records)
     }
 
     /// The URLs that a sitemap lists, of its own site only (sitemaps.org: no one speaks for another host).
@@ -117,11 +119,11 @@ fn header_directives(headers: &HeaderMap) -> Directives {
     values.map(Directives::from_header).fold(Directives::default(), BitAnd::bitand)
 }
 
-fn capture(page: &FetchedPage, found: &Extracted, verdict: &Verdict) -> Capture {
+fn capture(page: &FetchedPage, found: Extracted, verdict: &Verdict) -> Capture {
     let Response { status, headers, address, elapsed, .. } = &page.response;
     let mut metadata = vec![("fetchTimeMs".to_owned(), elapsed.as_millis().to_string())];
-    metadata.extend(found.title.clone().map(|title| ("title".to_owned(), title)));
-    metadata.extend(found.language.clone().map(|language| ("language".to_owned(), language)));
+    metadata.extend(found.title.map(|title| ("title".to_owned(), title)));
+    metadata.extend(found.language.map(|language| ("language".to_owned(), language)));
     let usage = headers.get("content-usage").and_then(|value| value.to_str().ok());
     metadata.extend(usage.map(|usage| ("Content-Usage".to_owned(), usage.to_owned())));
     let reason = reqwest::StatusCode::from_u16(*status).ok().and_then(|status| status.canonical_reason());
@@ -136,11 +138,11 @@ fn capture(page: &FetchedPage, found: &Extracted, verdict: &Verdict) -> Capture 
         address: Some(*address),
         request: fetch::request_head(&page.pending.url),
         response: Head { first_line, headers: headers.iter().map(header).collect() },
-        digest: Capture::known_digest(&page.content, &page.body.bytes),
+        digest: page.digest,
         body: page.body.bytes.clone(),
         kind,
         truncation: (page.body.extent == Extent::Truncated).then_some(Truncation::Length),
-        outlinks: found.links.clone(),
+        outlinks: found.links,
         metadata,
     }
 }

@@ -84,7 +84,7 @@ fn made_up(seed: usize) -> Vec<u8> {
 fn capture(number: usize, body: Vec<u8>) -> Capture {
     let header = |name: &str, value: &str| (name.to_owned(), value.as_bytes().to_vec());
     let url = PageUrl::parse(&format!("https://www.example.com/articles/{number}.html")).expect("a URL");
-    let hash = ContentHash::of_body(&body);
+    let (_, digest) = ContentHash::with_digest(&body);
     Capture {
         time: Time::from_millis(1_700_000_000_000),
         address: Some([192, 0, 2, 1].into()),
@@ -107,7 +107,7 @@ fn capture(number: usize, body: Vec<u8>) -> Capture {
                 header("Cache-Control", "max-age=600"),
             ],
         },
-        digest: Capture::known_digest(&hash, &body),
+        digest,
         body: body.into(),
         kind: CaptureKind::Response,
         truncation: None,

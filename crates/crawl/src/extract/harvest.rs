@@ -3,9 +3,10 @@
 use super::{
     Extracted, MAX_LANGUAGE_BYTES, MAX_TITLE_CHARS,
     attributes::{Lookup, Wanted},
+    base::Base,
     foreign::Namespace,
     name::Name,
-    references::{Base, References},
+    references::References,
     refresh,
 };
 use crate::Directives;

@@ -3,11 +3,12 @@
 //! Most links of a page are repeated and many differ in the fragment only, so they are compared before the costly
 //! step of resolving them.
 
-use super::MAX_LINKS;
+use super::{MAX_LINKS, base::Base};
 use apoidea_model::PageUrl;
+use foldhash::fast::RandomState;
 use indexmap::IndexSet;
+use memchr::memchr;
 use std::borrow::Cow;
-use url::Url;
 
 /// Most distinct references that are remembered; more than links, for some turn out to be `mailto:` or the like.
 const MAX_REFERENCES: usize = 2 * MAX_LINKS;
@@ -15,7 +16,8 @@ const MAX_REFERENCES: usize = 2 * MAX_LINKS;
 /// References in order of first occurrence.
 #[derive(Default)]
 pub(super) struct References<'a> {
-    distinct: IndexSet<Cow<'a, str>>,
+    /// A quick hash: whoever finds texts that collide gains little, since there are few.
+    distinct: IndexSet<Cow<'a, str>, RandomState>,
 }
 
 impl<'a> References<'a> {
@@ -29,7 +31,8 @@ impl<'a> References<'a> {
 
     /// The pages they lead to.
     pub(super) fn resolve(&self, base: &Base) -> Vec<PageUrl> {
-        let mut links = IndexSet::with_capacity(self.distinct.len().min(MAX_LINKS));
+        let room = self.distinct.len().min(MAX_LINKS);
+        let mut links = IndexSet::with_capacity_and_hasher(room, RandomState::default());
         for link in self.distinct.iter().filter_map(|reference| base.resolve(reference)) {
             links.insert(link);
             if links.len() == MAX_LINKS {
@@ -42,7 +45,7 @@ impl<'a> References<'a> {
 
 /// The part that names a page. White space before the `#` counts only as long as something follows it.
 fn without_fragment(reference: Cow<'_, str>) -> Cow<'_, str> {
-    let Some(end) = reference.find('#') else { return reference };
+    let Some(end) = memchr(b'#', reference.as_bytes()) else { return reference };
     if reference[..end].ends_with(|c: char| c <= ' ') {
         return reference;
     }
@@ -52,27 +55,6 @@ fn without_fragment(reference: Cow<'_, str>) -> Cow<'_, str> {
             reference.truncate(end);
             Cow::Owned(reference)
         }
-    }
-}
-
-/// What references are relative to.
-pub(super) struct Base {
-    url: Url,
-}
-
-impl Base {
-    /// The page itself, or what its `<base href>` says (WHATWG HTML §4.2.3, "set the frozen base URL").
-    pub(super) fn new(page: &PageUrl, href: Option<&str>) -> Self {
-        let page = page.to_url();
-        let declared = href.and_then(|href| page.join(href).ok());
-        let url = declared.filter(|url| !matches!(url.scheme(), "data" | "javascript")).unwrap_or(page);
-        Base { url }
-    }
-
-    /// The page that a reference leads to; `None` if it is not one that could be crawled.
-    pub(super) fn resolve(&self, reference: &str) -> Option<PageUrl> {
-        let url = self.url.join(reference).ok()?;
-        PageUrl::from_url(url).ok()
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::charset;
 use encoding_rs::{Encoding, UTF_8};
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr2, memchr3};
 use std::borrow::Cow;
 
 /// A page that can be scanned byte by byte.
@@ -34,7 +34,7 @@ impl<'a> Source<'a> {
     #[inline]
     pub(super) fn attribute<'v>(&self, value: &'v [u8]) -> Cow<'v, str> {
         match std::str::from_utf8(value) {
-            Ok(text) if value.iter().all(|&byte| is_plain(byte)) => Cow::Borrowed(text),
+            Ok(text) if is_plain(value) => Cow::Borrowed(text),
             _ => unescape(self.normalised(value), htmlize::unescape_attribute),
         }
     }
@@ -68,9 +68,10 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Does a byte mean itself, in every encoding that is scanned and wherever it stands?
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii() && !matches!(byte, b'&' | b'\r' | b'\0')
+/// Does every byte mean itself, in every encoding that is scanned and wherever it stands?
+#[inline]
+fn is_plain(bytes: &[u8]) -> bool {
+    bytes.is_ascii() && memchr3(b'&', b'\r', b'\0', bytes).is_none()
 }
 
 fn unescape<'v>(text: Cow<'v, str>, expand: fn(Cow<'v, str>) -> Cow<'v, str>) -> Cow<'v, str> {

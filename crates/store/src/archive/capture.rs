@@ -1,7 +1,7 @@
 //! A page as it was fetched: what goes into the archive.
 
 use super::{EncodedRecords, Encoder};
-use apoidea_model::{ContentHash, PageUrl, Time};
+use apoidea_model::{PageUrl, Time};
 use bytes::Bytes;
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ pub struct Capture {
     pub response: Head,
     /// The body with transfer and content encodings undone.
     pub body: Bytes,
-    /// SHA-256 of `body`, where it is known already; see [`Capture::known_digest`].
+    /// SHA-256 of `body`, where it is known already; see [`ContentHash::with_digest`](apoidea_model::ContentHash).
     pub digest: Option<[u8; 32]>,
     /// Is this content new?
     pub kind: CaptureKind,
@@ -70,11 +70,6 @@ impl Capture {
     /// Turns the capture into compressed records, on any thread. Appending them is then only a write.
     pub fn encode(&self, encoder: &mut Encoder) -> EncodedRecords {
         encoder.encode(self)
-    }
-
-    /// The body's SHA-256, if the page's content hash is it: hashing twice is not needed then.
-    pub fn known_digest(content: &ContentHash, body: &[u8]) -> Option<[u8; 32]> {
-        ContentHash::is_verbatim(body).then(|| *content.as_bytes())
     }
 }
 
@@ -150,13 +145,6 @@ pub(super) mod tests {
             metadata: vec![("fetchTimeMs".to_owned(), "12".to_owned())],
             url,
         }
-    }
-
-    #[test]
-    fn a_content_hash_is_the_digest_only_of_a_body_it_hashed_as_it_is() {
-        let hash = |body: &[u8]| Capture::known_digest(&ContentHash::of_body(body), body);
-        assert!(hash(b"<p>x</p>").is_some());
-        assert_eq!(hash(b"<p>x</p>\r\n"), None);
     }
 
     #[test]
