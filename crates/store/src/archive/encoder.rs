@@ -6,7 +6,7 @@
 
 use super::{
     Capture, CaptureKind, Head,
-    gzip::Gzip,
+    gzip::{Gzip, KEPT_BYTES},
     index_entry::IndexedAs,
     record_head::RecordHead,
     record_id::{RecordId, RecordIds},
@@ -25,6 +25,8 @@ pub struct Encoder {
     gzip: Gzip,
     head: Vec<u8>,
     block: Vec<u8>,
+    /// The records of the capture at hand, so that what is handed out is no larger than they are.
+    records: Vec<u8>,
 }
 
 /// The records of one capture, ready to be appended.
@@ -58,25 +60,31 @@ impl fmt::Debug for Encoder {
 impl Encoder {
     /// An encoder whose record names come from `seed`, which must be random and used for no other.
     pub fn new(seed: [u8; 32]) -> Self {
-        Encoder { ids: RecordIds::new(seed), gzip: Gzip::new(), head: Vec::new(), block: Vec::new() }
+        Encoder {
+            ids: RecordIds::new(seed),
+            gzip: Gzip::new(),
+            head: Vec::new(),
+            block: Vec::new(),
+            records: Vec::new(),
+        }
     }
 
     pub(super) fn encode(&mut self, capture: &Capture) -> EncodedRecords {
         let digest = capture.digest.unwrap_or_else(|| Sha256::digest(&capture.body).into());
         let id = self.ids.draw();
-        let mut bytes = Vec::with_capacity(capture.body.len() / 3 + 1024);
-        self.add_request(capture, id, &mut bytes);
-        let offset = bytes.len();
+        self.records.clear();
+        self.add_request(capture, id);
+        let offset = self.records.len();
         match &capture.kind {
-            CaptureKind::Response => self.add_response(capture, id, &digest, &mut bytes),
+            CaptureKind::Response => self.add_response(capture, id, &digest),
             CaptureKind::Revisit { url, time } => {
-                self.add_revisit(capture, (url.as_str(), *time), id, &digest, &mut bytes);
+                self.add_revisit(capture, (url.as_str(), *time), id, &digest);
             }
         }
-        let length = bytes.len() - offset;
-        self.add_metadata(capture, id, &mut bytes);
+        let length = self.records.len() - offset;
+        self.add_metadata(capture, id);
         EncodedRecords {
-            bytes,
+            bytes: self.taken(),
             indexed: IndexedAs::of(capture, &digest),
             offset: offset as u64,
             length: length as u64,
@@ -85,7 +93,7 @@ impl Encoder {
 
     /// The record at the head of a file, which says how it was made.
     pub(super) fn warcinfo(&mut self, file: &str, software: &str, time: Time) -> Vec<u8> {
-        let mut bytes = Vec::new();
+        self.records.clear();
         let head = RecordHead::new("warcinfo", self.ids.draw(), time)
             .field("WARC-Filename", file)
             .field("Content-Type", "application/warc-fields");
@@ -94,11 +102,11 @@ impl Encoder {
         push_field(&mut self.block, "format", "WARC File Format 1.1");
         push_field(&mut self.block, "conformsTo", FORMAT_URL);
         push_field(&mut self.block, "robots", "obey");
-        self.add_block(head, &mut bytes);
-        bytes
+        self.add_block(head);
+        self.taken()
     }
 
-    fn add_request(&mut self, capture: &Capture, response: RecordId, bytes: &mut Vec<u8>) {
+    fn add_request(&mut self, capture: &Capture, response: RecordId) {
         let head = self.head_of("request", capture, None);
         let head = head
             .field("WARC-Concurrent-To", response)
@@ -106,28 +114,20 @@ impl Encoder {
         let head = with_address(head, capture);
         self.block.clear();
         push_head(&mut self.block, &capture.request);
-        self.add_block(head, bytes);
+        self.add_block(head);
     }
 
-    fn add_response(&mut self, capture: &Capture, id: RecordId, digest: &[u8; 32], bytes: &mut Vec<u8>) {
+    fn add_response(&mut self, capture: &Capture, id: RecordId, digest: &[u8; 32]) {
         let head = self.head_of("response", capture, Some(id));
         let head = head.field("Content-Type", "application/http; msgtype=response");
         let head =
             with_truncation(with_address(head, capture), capture).digest("WARC-Payload-Digest", digest);
         self.block.clear();
         push_decoded_head(&mut self.block, &capture.response, capture.body.len());
-        self.block.extend_from_slice(&capture.body);
-        self.add_block(head, bytes);
+        self.add_record(head, &capture.body);
     }
 
-    fn add_revisit(
-        &mut self,
-        capture: &Capture,
-        original: (&str, Time),
-        id: RecordId,
-        digest: &[u8; 32],
-        bytes: &mut Vec<u8>,
-    ) {
+    fn add_revisit(&mut self, capture: &Capture, original: (&str, Time), id: RecordId, digest: &[u8; 32]) {
         let head = self.head_of("revisit", capture, Some(id));
         let head = head
             .field("Content-Type", "application/http; msgtype=response")
@@ -138,10 +138,10 @@ impl Encoder {
             with_truncation(with_address(head, capture), capture).digest("WARC-Payload-Digest", digest);
         self.block.clear();
         push_decoded_head(&mut self.block, &capture.response, capture.body.len());
-        self.add_block(head, bytes);
+        self.add_block(head);
     }
 
-    fn add_metadata(&mut self, capture: &Capture, response: RecordId, bytes: &mut Vec<u8>) {
+    fn add_metadata(&mut self, capture: &Capture, response: RecordId) {
         if capture.metadata.is_empty() && capture.outlinks.is_empty() {
             return;
         }
@@ -155,7 +155,7 @@ impl Encoder {
         for link in &capture.outlinks {
             push_field(&mut self.block, "outlink", link.as_str());
         }
-        self.add_block(head, bytes);
+        self.add_block(head);
     }
 
     fn head_of(&mut self, kind: &str, capture: &Capture, id: Option<RecordId>) -> RecordHead {
@@ -164,10 +164,23 @@ impl Encoder {
     }
 
     /// Compresses a head and `self.block` into one member.
-    fn add_block(&mut self, head: RecordHead, bytes: &mut Vec<u8>) {
+    fn add_block(&mut self, head: RecordHead) {
         let digest = Sha256::digest(&self.block).into();
-        head.digest("WARC-Block-Digest", &digest).finish(self.block.len(), &mut self.head);
-        self.gzip.member(&[&self.head, &self.block, b"\r\n\r\n"], bytes);
+        self.add_record(head.digest("WARC-Block-Digest", &digest), b"");
+    }
+
+    /// The same with a body behind the block. Such a record has no digest of its block: that of the payload covers all
+    /// that matters, and hashing every page once more is a twentieth of what a page costs.
+    fn add_record(&mut self, head: RecordHead, body: &[u8]) {
+        head.finish(self.block.len() + body.len(), &mut self.head);
+        self.gzip.member(&[&self.head, &self.block, body, b"\r\n\r\n"], &mut self.records);
+    }
+
+    /// The records made so far, in memory of exactly their size.
+    fn taken(&mut self) -> Vec<u8> {
+        let records = self.records.clone();
+        self.records.shrink_to(KEPT_BYTES);
+        records
     }
 }
 
@@ -255,11 +268,11 @@ pub(super) mod tests {
 
     fn check_digests(record: &Record) {
         let digest = |bytes: &[u8]| digest_name(&Sha256::digest(bytes).into());
-        assert_eq!(record.field("WARC-Block-Digest"), Some(digest(&record.block).as_str()));
-        if record.kind == "response" {
-            let (_, body) = record.http().unwrap();
-            assert_eq!(record.field("WARC-Payload-Digest"), Some(digest(body).as_str()));
-        }
+        let (field, bytes) = match record.kind.as_str() {
+            "response" => ("WARC-Payload-Digest", record.http().unwrap().1),
+            _ => ("WARC-Block-Digest", &record.block[..]),
+        };
+        assert_eq!(record.field(field), Some(digest(bytes).as_str()));
     }
 
     fn records_of(capture: &Capture) -> Vec<Record> {

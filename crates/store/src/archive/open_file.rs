@@ -1,7 +1,7 @@
 //! The one WARC file that is being written, with its index.
 //!
-//! Its length is what was appended whole. A write that fails half-way leaves bytes behind it, which are cut off before
-//! the next one. Index lines wait in memory until the file is synced.
+//! What is appended waits in memory until there is enough of it for one write, or the file is synced. A write that fails
+//! half-way leaves bytes behind what was written whole, which are cut off before it is tried again.
 
 use super::{
     ArchiveError, EncodedRecords,
@@ -15,6 +15,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// Appended bytes that wait for a write at most; a record larger than this is written by itself.
+const WAITING_BYTES: usize = 256 << 10;
+
 /// A file that grows.
 #[derive(Debug)]
 pub(super) struct OpenFile {
@@ -22,7 +25,6 @@ pub(super) struct OpenFile {
     folder: PathBuf,
     warc: Growing,
     index: Growing,
-    lines: String,
 }
 
 impl OpenFile {
@@ -30,7 +32,7 @@ impl OpenFile {
     pub(super) fn create(folder: &Path, name: FileName, warcinfo: &[u8]) -> Result<Self, ArchiveError> {
         let warc = Growing::create(name.warc_in(folder, FileState::Open))?;
         let index = Growing::create(name.index_in(folder, FileState::Open))?;
-        let mut file = OpenFile { name, folder: folder.to_owned(), warc, index, lines: String::new() };
+        let mut file = OpenFile { name, folder: folder.to_owned(), warc, index };
         file.warc.append(warcinfo)?;
         sync_folder(folder)?;
         Ok(file)
@@ -45,31 +47,27 @@ impl OpenFile {
     ) -> Result<Self, ArchiveError> {
         let warc = Growing::resume(name.warc_in(folder, FileState::Open), length)?;
         let index = Growing::create(name.index_in(folder, FileState::Open))?;
-        let lines = entries.iter().map(|entry| entry.line() + "\n").collect();
-        let mut file = OpenFile { name, folder: folder.to_owned(), warc, index, lines };
+        let mut file = OpenFile { name, folder: folder.to_owned(), warc, index };
+        entries.iter().for_each(|entry| file.index.append_line(entry));
         file.sync()?;
         Ok(file)
     }
 
     pub(super) fn length(&self) -> u64 {
-        self.warc.length
+        self.warc.length()
     }
 
     /// Adds records, all or nothing, and says where the response record begins.
     pub(super) fn append(&mut self, records: &EncodedRecords) -> Result<u64, ArchiveError> {
-        let offset = self.warc.length + records.offset;
+        let offset = self.warc.length() + records.offset;
         self.warc.append(&records.bytes)?;
-        let entry = records.indexed.at(&self.name.warc(), offset, records.length);
-        self.lines.push_str(&entry.line());
-        self.lines.push('\n');
+        self.index.append_line(&records.indexed.at(&self.name.warc(), offset, records.length));
         Ok(offset)
     }
 
     /// Makes everything appended so far durable.
     pub(super) fn sync(&mut self) -> Result<(), ArchiveError> {
         self.warc.sync()?;
-        self.index.append(self.lines.as_bytes())?;
-        self.lines.clear();
         self.index.sync()
     }
 
@@ -83,16 +81,17 @@ impl OpenFile {
         let leftover = self.name.index_in(&self.folder, open);
         fs::remove_file(&leftover).map_err(ArchiveError::at(&leftover))?;
         sync_folder(&self.folder)?;
-        Ok((self.name, self.warc.length))
+        Ok((self.name, self.warc.written))
     }
 }
 
-/// A file with a length that is known to be whole.
+/// A file with a length that is known to be whole, and what is to follow.
 #[derive(Debug)]
 struct Growing {
     path: PathBuf,
     file: File,
-    length: u64,
+    written: u64,
+    waiting: Vec<u8>,
     tail: Tail,
 }
 
@@ -105,38 +104,55 @@ enum Tail {
 impl Growing {
     fn create(path: PathBuf) -> Result<Self, ArchiveError> {
         let file = File::create(&path).map_err(ArchiveError::at(&path))?;
-        Ok(Growing { path, file, length: 0, tail: Tail::Clean })
+        Ok(Growing { path, file, written: 0, waiting: Vec::new(), tail: Tail::Clean })
     }
 
     fn resume(path: PathBuf, length: u64) -> Result<Self, ArchiveError> {
         let file = File::options().write(true).open(&path).map_err(ArchiveError::at(&path))?;
-        Ok(Growing { path, file, length, tail: Tail::HalfWritten })
+        Ok(Growing { path, file, written: length, waiting: Vec::new(), tail: Tail::HalfWritten })
     }
 
+    /// Bytes of the file once everything is written.
+    fn length(&self) -> u64 {
+        self.written + self.waiting.len() as u64
+    }
+
+    /// Adds bytes, all or nothing.
     fn append(&mut self, bytes: &[u8]) -> Result<(), ArchiveError> {
-        self.try_append(bytes).map_err(ArchiveError::at(&self.path))
+        if self.waiting.len() + bytes.len() > WAITING_BYTES {
+            self.write_waiting()?;
+        }
+        self.waiting.extend_from_slice(bytes);
+        Ok(())
     }
 
-    fn try_append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.cut_tail()?;
+    /// Lines wait for the next sync however many they are: adding one to records that were added cannot fail.
+    fn append_line(&mut self, entry: &IndexEntry) {
+        self.waiting.extend_from_slice(entry.line().as_bytes());
+        self.waiting.push(b'\n');
+    }
+
+    fn write_waiting(&mut self) -> Result<(), ArchiveError> {
+        self.try_write_waiting().map_err(ArchiveError::at(&self.path))
+    }
+
+    fn try_write_waiting(&mut self) -> io::Result<()> {
+        if self.tail == Tail::HalfWritten {
+            self.file.set_len(self.written)?;
+        }
         self.tail = Tail::HalfWritten;
-        self.file.seek(SeekFrom::Start(self.length))?;
-        self.file.write_all(bytes)?;
-        self.length += bytes.len() as u64;
+        self.file.seek(SeekFrom::Start(self.written))?;
+        self.file.write_all(&self.waiting)?;
+        self.written += self.waiting.len() as u64;
+        self.waiting.clear();
+        self.waiting.shrink_to(WAITING_BYTES);
         self.tail = Tail::Clean;
         Ok(())
     }
 
-    fn cut_tail(&mut self) -> io::Result<()> {
-        if self.tail == Tail::HalfWritten {
-            self.file.set_len(self.length)?;
-            self.tail = Tail::Clean;
-        }
-        Ok(())
-    }
-
     fn sync(&mut self) -> Result<(), ArchiveError> {
-        self.cut_tail().and_then(|()| self.file.sync_data()).map_err(ArchiveError::at(&self.path))
+        self.write_waiting()?;
+        self.file.sync_data().map_err(ArchiveError::at(&self.path))
     }
 }
 
