@@ -30,7 +30,7 @@ pub(crate) struct Admitter {
     scope: Scope,
     next_sequence: u64,
     tag: u64,
-    /// URLs waiting in all domains.
+    /// URLs waiting in all domains but those that are stopped.
     pub queued: u64,
 }
 
@@ -114,7 +114,15 @@ impl Admitter {
     ) -> Result<(), AdmitError> {
         let mut by_domain: BTreeMap<Domain, Vec<Link>> = BTreeMap::new();
         for link in batch.links {
-            by_domain.entry(link.url.domain()).or_default().push(link);
+            // Before anything is looked up: most links of many pages lead where this peer does not go.
+            if let Err(reason) = self.scope.check(&link.url, now) {
+                note_dropped(&link, reason, desk);
+                continue;
+            }
+            match by_domain.get_mut(link.url.host()) {
+                Some(links) => links.push(link),
+                None => _ = by_domain.insert(link.url.domain(), vec![link]),
+            }
         }
         for (domain, links) in by_domain {
             self.admit_in_portions(&domain, links, desk, now)?;
@@ -131,44 +139,37 @@ impl Admitter {
         now: Time,
     ) -> Result<(), AdmitError> {
         while !links.is_empty() {
-            let resident =
-                desk.frontier.state(domain).map(|state| (state.counters.admitted, state.reductions.clone()));
-            let (admitted, reductions) = match resident {
-                Some(known) => known,
+            let (state, counters, reductions) = match desk.frontier.state(domain) {
+                Some(state) => (None, state.counters, state.reductions.clone()),
                 None => {
                     let state = self.load_state(domain)?;
-                    (state.counters.admitted, state.reductions)
+                    let (counters, reductions) = (state.counters, state.reductions.clone());
+                    (Some(state), counters, reductions)
                 }
             };
-            let room = self.seen.filter(domain, admitted, &reductions)?.room().max(1);
+            let room = self.seen.filter(domain, counters.admitted, &reductions)?.room().max(1);
             let rest = links.split_off(links.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
-            self.admit_to(domain, links, desk, now)?;
+            let decision = self.decide(domain, links, counters, &reductions)?;
+            self.carry_out(domain, decision, state, desk, now)?;
             links = rest;
         }
         Ok(())
     }
 
-    fn admit_to(
+    /// `state` is that of a domain which is not in memory.
+    fn carry_out(
         &mut self,
         domain: &Domain,
-        links: Vec<Link>,
+        decision: Decision,
+        state: Option<DomainState>,
         desk: &mut Desk<'_>,
         now: Time,
     ) -> Result<(), AdmitError> {
-        let resident = desk.frontier.state(domain).map(|state| (state.counters, state.reductions.clone()));
-        let (state, counters, reductions) = match resident {
-            Some((counters, reductions)) => (None, counters, reductions),
-            None => {
-                let state = self.load_state(domain)?;
-                let (counters, reductions) = (state.counters, state.reductions.clone());
-                (Some(state), counters, reductions)
-            }
-        };
-        let decision = self.decide(domain, links, counters, &reductions, now)?;
-        self.note_dropped(&decision, desk);
+        decision.dropped.iter().for_each(|(link, reason)| note_dropped(link, *reason, desk));
         if decision.admitted.is_empty() {
             return Ok(());
         }
+        let is_stopped = state.as_ref().is_some_and(|state| state.stopped().is_some());
         let entering = decision.admitted.len() as u64;
         let leaving = decision.evicted.len() as u64;
         let entered = self.enqueue(domain, decision, state, desk, now);
@@ -177,7 +178,9 @@ impl Admitter {
             return entered;
         }
         desk.totals.admitted += entering;
-        self.queued = (self.queued + entering).saturating_sub(leaving);
+        if !is_stopped {
+            self.queued = (self.queued + entering).saturating_sub(leaving);
+        }
         Ok(self.seen.settle(domain)?)
     }
 
@@ -187,7 +190,6 @@ impl Admitter {
         links: Vec<Link>,
         counters: Counters,
         reductions: &Reductions,
-        now: Time,
     ) -> Result<Decision, AdmitError> {
         let is_full = counters.queued + links.len() as u64 > self.quotas.queued_per_domain
             || self.queued + links.len() as u64 > self.quotas.queued_total;
@@ -196,7 +198,6 @@ impl Admitter {
         } else {
             Vec::new()
         };
-        let scope = &self.scope;
         let admission = Admission {
             domain,
             quotas: &self.quotas,
@@ -204,19 +205,11 @@ impl Admitter {
             counters,
             queued_total: self.queued,
             worst: &worst,
-            check: &|url| scope.check(url, now),
+            // Checked by `admit`.
+            check: &|_| Ok(()),
         };
         let filter = self.seen.filter(domain, counters.admitted, reductions)?;
         Ok(admission.decide(links, filter))
-    }
-
-    fn note_dropped(&self, decision: &Decision, desk: &mut Desk<'_>) {
-        for (link, reason) in &decision.dropped {
-            match reason {
-                DropReason::Seen => desk.recent.insert(&link.url),
-                reason => Totals::count(&mut desk.totals.dropped, drop_name(*reason), 1),
-            }
-        }
     }
 
     fn enqueue(
@@ -370,6 +363,16 @@ impl Scope {
 
 fn is_within(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// What is settled for good need not be looked at again when the next page links to it.
+fn note_dropped(link: &Link, reason: DropReason, desk: &mut Desk<'_>) {
+    if matches!(reason, DropReason::Seen | DropReason::OutOfScope) {
+        desk.recent.insert(&link.url);
+    }
+    if reason != DropReason::Seen {
+        Totals::count(&mut desk.totals.dropped, drop_name(reason), 1);
+    }
 }
 
 fn drop_name(reason: DropReason) -> &'static str {

@@ -30,7 +30,7 @@ impl RecentLinks {
         self.places[place].load(Relaxed) == mark
     }
 
-    /// Remembers a link that is in its domain's queue or was there.
+    /// Remembers a link that is in its domain's queue or was there, or that never will be.
     pub fn insert(&self, url: &PageUrl) {
         let (place, mark) = self.place(url);
         self.places[place].store(mark, Relaxed);

@@ -137,7 +137,9 @@ impl Desk {
 
     /// Tries until the group is on the disk. Gives up, which loses nothing, when nobody waits for it any more.
     fn write_until_done(&mut self, group: &mut [Order], inbox: &mpsc::Receiver<Order>) -> bool {
-        while let Err(error) = self.write(group) {
+        let mut commit = Commit::new();
+        group.iter_mut().for_each(|order| commit.absorb(std::mem::take(&mut order.commit)));
+        while let Err(error) = self.write(group, &mut commit) {
             tracing::warn!(%error, "cannot write; trying again");
             let told =
                 format!("Cannot write: {error}. Nothing is lost; crawling goes on when it works again.");
@@ -150,11 +152,7 @@ impl Desk {
         true
     }
 
-    fn write(&mut self, group: &mut [Order]) -> Result<(), WriteError> {
-        let mut commit = Commit::new();
-        for order in group.iter() {
-            commit.absorb(order.commit.clone());
-        }
+    fn write(&mut self, group: &mut [Order], commit: &mut Commit) -> Result<(), WriteError> {
         if let Some(archive) = &mut self.archive {
             self.room.ensure(archive)?;
             for order in group.iter_mut() {
@@ -166,7 +164,7 @@ impl Desk {
             }
             commit.set_archive_mark(&archive.sync()?);
         }
-        Ok(self.store.commit(&commit)?)
+        Ok(self.store.commit(commit)?)
     }
 
     fn report(&mut self, group: impl Iterator<Item = Order>) {

@@ -99,13 +99,15 @@ impl Window {
         }
     }
 
-    /// Takes in what was added to the queue on disk.
+    /// Takes in what was added to the queue on disk. What follows on the end that was read need not be read there.
     pub(super) fn admitted(&mut self, urls: Vec<Pending>, capacity: usize, now: Time) {
         for pending in urls {
-            if self.cursor < Some(pending.slot) {
-                self.grown();
-            } else {
+            let follows = self.reading == Reading::End && self.urls.len() < capacity;
+            if follows || self.cursor >= Some(pending.slot) {
+                self.cursor = self.cursor.max(Some(pending.slot));
                 self.add(pending, now);
+            } else {
+                self.grown();
             }
         }
         while self.urls.len() > capacity {
@@ -208,15 +210,18 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_behind_the_end_is_read_from_disk() {
+    fn newcomers_behind_the_end_are_taken_in_as_far_as_there_is_room() {
         let mut window = filled();
         (10..14).for_each(|sequence| _ = window.take(pending(sequence).slot));
         window.ask(4);
         window.refilled(Vec::new(), NOW);
         assert!(window.is_drained());
-        window.admitted(all([20]), 4, NOW);
-        assert!(!window.is_drained() && window.is_empty());
-        assert_eq!(window.ask(4), Some((Some(pending(13).slot), 4)));
+        window.admitted(all([20, 21]), 4, NOW);
+        assert_eq!((sequences(&window), window.ask(4)), (vec![20, 21], None));
+        window.admitted(all([22, 23, 24]), 4, NOW);
+        assert_eq!(sequences(&window), [20, 21, 22, 23]);
+        (20..24).for_each(|sequence| _ = window.take(pending(sequence).slot));
+        assert_eq!(window.ask(4), Some((Some(pending(23).slot), 4)));
     }
 
     #[test]
