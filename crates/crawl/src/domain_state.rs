@@ -180,11 +180,11 @@ impl DomainState {
     }
 
     /// Takes in that the host's name did not resolve.
-    pub fn unresolved(&mut self, now: Time) {
+    pub fn unresolved(&mut self, now: Time, pace: Pace) {
         add(&mut self.counters.failed, 1);
         let doubled = politeness::RESOLVE_RETRY * (1 << self.failures.min(politeness::FAILURES_UNTIL_REST));
-        self.next = now + doubled;
-        self.failed(now, Pace::GLOBAL);
+        self.next = now + pace.scale(doubled);
+        self.failed(now, pace);
     }
 
     /// Takes in that a URL of the queue was not fetched because robots.txt says so.
@@ -436,12 +436,12 @@ mod tests {
         let mut state = DomainState::default();
         let waits: Vec<_> = (0..4)
             .map(|_| {
-                state.unresolved(NOW);
+                state.unresolved(NOW, Pace::GLOBAL);
                 state.ready_at().since(NOW) / 3600
             })
             .collect();
         assert_eq!(waits, [SECOND, 2 * SECOND, 4 * SECOND, 8 * SECOND]);
-        state.unresolved(NOW);
+        state.unresolved(NOW, Pace::GLOBAL);
         assert_eq!(state.resting(NOW), Some(NOW + DAY));
     }
 

@@ -31,6 +31,8 @@ pub struct Frontier {
     addresses: Addresses,
     /// At most a few for each resident domain.
     actions: VecDeque<Action>,
+    /// Domains whose address is to be found as soon as anything may be sent; at most one entry for each resident one.
+    nameless: VecDeque<Domain>,
     /// Domains on their way to disk, until when; each still takes in its news until it is its turn to go.
     leaving: VecDeque<(Domain, Time)>,
     /// Sum of the weights of the residents that stay.
@@ -63,6 +65,7 @@ impl Frontier {
             hosts: HashMap::new(),
             addresses: Addresses::default(),
             actions: VecDeque::new(),
+            nameless: VecDeque::new(),
             leaving: VecDeque::new(),
             weight: 0,
             fetching: 0,
@@ -111,6 +114,7 @@ impl Frontier {
     pub fn poll(&mut self, now: Time) -> Option<Action> {
         loop {
             let next = self.actions.pop_front().or_else(|| self.leave()).or_else(|| self.wake(now));
+            let next = next.or_else(|| self.resolve());
             if let Some(action) = next {
                 return Some(action);
             }
@@ -126,7 +130,8 @@ impl Frontier {
 
     /// When [`Self::poll`] will have something to do if nothing happens before; [`Time::NEVER`] if it will not.
     pub fn next_timeout(&self) -> Time {
-        if !self.actions.is_empty() || !self.leaving.is_empty() {
+        let can_resolve = !self.is_paused() && !self.nameless.is_empty();
+        if !self.actions.is_empty() || !self.leaving.is_empty() || can_resolve {
             return Time::ZERO;
         }
         let wake = if self.can_wake() { self.next_wake } else { Time::NEVER };
@@ -177,7 +182,7 @@ impl Frontier {
         self.fetching
     }
 
-    /// Changes how many fetches may be under way; those beyond finish.
+    /// Changes how many fetches may be under way; those beyond finish. With none, no name is looked up either.
     pub fn set_fetches(&mut self, fetches: usize) {
         self.config.fetches = fetches;
     }
@@ -208,12 +213,13 @@ impl Frontier {
             return;
         }
         host.activity = Activity::Idle;
-        host.place = address.map(|address| {
-            let pace = Pace::of(address, &self.config.private);
-            Place { address, pace, resolved: now }
-        });
+        let pace = address.map_or_else(
+            || Pace::of_name(domain.as_str(), &self.config.private),
+            |address| Pace::of(address, &self.config.private),
+        );
+        host.place = address.map(|address| Place { address, pace, resolved: now });
         if address.is_none() {
-            host.state.unresolved(now);
+            host.state.unresolved(now, pace);
         }
         self.place(domain, now);
     }
@@ -277,7 +283,7 @@ impl Frontier {
             Plan::Park(wake) => self.park(domain, wake),
             Plan::Resolve => {
                 host.activity = Activity::Resolving;
-                self.actions.push_back(Action::Resolve(domain.clone()));
+                self.nameless.push_back(domain.clone());
             }
             Plan::Serve(place, ready) => self.line_up(domain, place, ready, now),
             Plan::Stay => {}
@@ -322,6 +328,24 @@ impl Frontier {
             }
         }
         None
+    }
+
+    /// The next domain whose address is to be found.
+    fn resolve(&mut self) -> Option<Action> {
+        if self.is_paused() {
+            return None;
+        }
+        while let Some(domain) = self.nameless.pop_front() {
+            if self.hosts.get(&domain).is_some_and(|host| host.activity == Activity::Resolving) {
+                return Some(Action::Resolve(domain));
+            }
+        }
+        None
+    }
+
+    /// May nothing be sent?
+    fn is_paused(&self) -> bool {
+        self.config.fetches == 0
     }
 
     fn remove(&mut self, domain: &Domain) -> Option<Host> {

@@ -36,6 +36,9 @@ pub const ROBOTS_RETRY: Duration = BACK_OFF;
 /// Wait after a name did not resolve; doubles until the host rests.
 pub const RESOLVE_RETRY: Duration = Duration::from_secs(3600);
 
+/// Names for private use: RFC 6761 §6.2, RFC 6762, RFC 8375, and ICANN's decision on `internal`.
+const PRIVATE_SUFFIXES: [&str; 4] = ["test", "local", "home.arpa", "internal"];
+
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// The pace for networks of the operator's own: an intranet, a test.
@@ -84,6 +87,16 @@ impl Pace {
         Pace { delay: private.delay, per_address: private.per_address, back_off: private.back_off }
     }
 
+    /// The pace for a name that has no address: the global one, unless there are private networks and the name is one of
+    /// those that the Internet never has.
+    pub fn of_name(name: &str, private: &PrivatePace) -> Self {
+        let is_inside = |suffix: &str| name.strip_suffix(suffix).is_some_and(|rest| rest.ends_with('.'));
+        if private.networks.is_empty() || !PRIVATE_SUFFIXES.into_iter().any(is_inside) {
+            return Pace::GLOBAL;
+        }
+        Pace { delay: private.delay, per_address: private.per_address, back_off: private.back_off }
+    }
+
     /// The pause after a fetch that took so long. `Crawl-delay` is what the host itself asks for.
     pub fn pause(self, took: Duration, crawl_delay: Option<Duration>) -> Duration {
         let fair = if self.delay.is_zero() { Duration::ZERO } else { took.saturating_mul(FETCH_TIME_FACTOR) };
@@ -116,6 +129,20 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn only_names_that_the_internet_never_has_follow_the_private_pace() {
+        let pace = |name: &str, networks: &[&str]| {
+            let private = PrivatePace { back_off: SECOND, ..private(networks) };
+            Pace::of_name(name, &private).scale(BACK_OFF)
+        };
+        assert_eq!(pace("a.test", &["10.0.0.0/8"]), SECOND);
+        assert_eq!(pace("printer.home.arpa", &["10.0.0.0/8"]), SECOND);
+        for global in ["a.example", "test", "atest", "a.test.example"] {
+            assert_eq!(pace(global, &["10.0.0.0/8"]), BACK_OFF, "{global}");
+        }
+        assert_eq!(pace("a.test", &[]), BACK_OFF);
+    }
 
     fn private(networks: &[&str]) -> PrivatePace {
         PrivatePace {

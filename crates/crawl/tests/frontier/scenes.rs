@@ -224,6 +224,31 @@ fn without_allowance_nothing_is_fetched() {
 }
 
 #[test]
+fn without_allowance_no_name_is_looked_up() {
+    let mut scene = Scene::new(vec![url("https://a.example/1", 0, 1)]);
+    scene.frontier.set_fetches(0);
+    assert_eq!(scene.frontier.poll(NOW), None);
+    assert_eq!(scene.frontier.next_timeout(), Time::NEVER);
+    scene.frontier.set_fetches(1);
+    assert_eq!(scene.frontier.next_timeout(), Time::ZERO);
+    assert_eq!(scene.frontier.poll(NOW), Some(Action::Resolve(name("a.example"))));
+}
+
+#[test]
+fn what_follows_on_the_end_of_a_queue_is_not_read_again() {
+    let mut scene = Scene::new(vec![url("https://a.example/1", 0, 1)]);
+    scene.next(NOW);
+    let later = NOW + 5 * SECOND;
+    assert_eq!(scene.fetched(later).unwrap(), "/1");
+    let urls = vec![url("https://a.example/2", 1, 2)];
+    let admitted = Event::Admitted { domain: name("a.example"), urls, evicted: Vec::new(), overflowed: 0 };
+    scene.frontier.handle(admitted, later);
+    scene.settle(scene.queue[0].slot, Outcome::Page, later);
+    assert_eq!(scene.frontier.poll(later), None, "nothing is asked of the disk");
+    assert_eq!(scene.fetched(later + 5 * SECOND).unwrap(), "/2");
+}
+
+#[test]
 fn what_comes_of_a_released_domain_is_ignored() {
     let mut scene = Scene::new(vec![url("https://a.example/1", 0, 1)]);
     scene.next(NOW);
