@@ -47,8 +47,6 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Pages fetched and not yet durable (Apoidea's Processing-Jobs); no fetch starts while there are more.
-const MAX_PROCESSING: usize = 1024;
 /// Findings taken in before the frontier is asked again.
 const MAX_FINDINGS_AT_ONCE: usize = 256;
 /// States of domains that changed are written after this, together.
@@ -124,7 +122,7 @@ pub(crate) struct Crawler {
     /// Look-ups of addresses under way.
     resolving: usize,
     trouble: Option<String>,
-    /// Pages that wait for the disk to recover; at most [`MAX_PROCESSING`].
+    /// Pages that wait for the disk to recover; bounded by what may be in processing.
     deferred: VecDeque<(Domain, Slot, ProcessedPage, PageSight)>,
     /// Actions that wait for the disk to recover; none is added while there is trouble.
     stuck: Vec<Action>,
@@ -231,7 +229,7 @@ impl Crawler {
     }
 
     fn is_held_up(&self) -> bool {
-        self.trouble.is_some() || self.processing.len() >= MAX_PROCESSING || self.has_full_outbox()
+        self.trouble.is_some() || self.processing.is_full() || self.has_full_outbox()
     }
 
     fn has_full_outbox(&self) -> bool {
@@ -292,10 +290,14 @@ impl Crawler {
             }
             Action::Park { domain, mut state, wake } => {
                 self.dirty.remove(&domain);
+                if wake == Time::NEVER {
+                    // What is left of the queue waits no more.
+                    let left = state.counters.queued;
+                    self.parts.admitter.queued = self.parts.admitter.queued.saturating_sub(left);
+                }
                 if wake == Time::NEVER && state.stopped().is_none() {
                     // Its queue is empty. A count that says otherwise was cut off from its page by a crash.
-                    let miscounted = std::mem::take(&mut state.counters.queued);
-                    self.parts.admitter.queued = self.parts.admitter.queued.saturating_sub(miscounted);
+                    state.counters.queued = 0;
                 }
                 let mut commit = Commit::new();
                 commit.put_domain(&domain, encode_state(&state));
@@ -455,14 +457,15 @@ impl Crawler {
     }
 }
 
-/// URLs waiting in all domains, counted one by one: the sum is not kept exactly across a crash.
+/// URLs waiting in all domains that are not stopped, counted one by one: the sum is not kept exactly across a crash.
 fn count_queued(store: &Store) -> Result<u64, ReadError> {
     const AT_ONCE: usize = 1000;
     let (mut queued, mut after) = (0, None);
     loop {
         let domains = store.domains("", after.as_ref(), AT_ONCE)?;
-        queued +=
-            domains.iter().map(|(domain, bytes)| decode_state(domain, bytes).counters.queued).sum::<u64>();
+        let states = domains.iter().map(|(domain, bytes)| decode_state(domain, bytes));
+        let waiting = states.filter(|state| state.stopped().is_none()).map(|state| state.counters.queued);
+        queued += waiting.sum::<u64>();
         match domains.last() {
             Some((last, _)) if domains.len() == AT_ONCE => after = Some(last.clone()),
             _ => return Ok(queued),

@@ -1,23 +1,46 @@
 //! Pages between their fetch and the disk (Apoidea's Processing-Jobs): still in their queues, not to be fetched again.
+//!
+//! Their number and the memory they take are bounded: beyond that no fetch starts. What was fetched is not put on the
+//! disk to wait there, since it is the disk that such pages wait for.
 
 use apoidea_model::{Domain, Slot};
 use std::collections::{HashMap, HashSet};
 
+/// Most pages in processing.
+const MAX_PAGES: usize = 1024;
+/// Most bytes of bodies and records in processing: a few seconds of a fast connection, and a quarter of what the
+/// smallest peer may take.
+const MAX_BYTES: u64 = 24 << 20;
+
 /// What is in processing.
 #[derive(Debug, Default)]
 pub(crate) struct Processing {
-    by_domain: HashMap<Domain, HashSet<Slot>>,
-    count: usize,
+    by_domain: HashMap<Domain, HashMap<Slot, u64>>,
+    pages: usize,
+    bytes: u64,
 }
 
 impl Processing {
     pub(crate) fn begin(&mut self, domain: &Domain, slot: Slot) {
-        self.count += usize::from(self.by_domain.entry(domain.clone()).or_default().insert(slot));
+        let is_new = self.by_domain.entry(domain.clone()).or_default().insert(slot, 0).is_none();
+        self.pages += usize::from(is_new);
+    }
+
+    /// Takes note of the memory that a page takes now.
+    pub(crate) fn weigh(&mut self, domain: &Domain, slot: Slot, bytes: u64) {
+        let Some(known) = self.by_domain.get_mut(domain).and_then(|slots| slots.get_mut(&slot)) else {
+            return;
+        };
+        let before = std::mem::replace(known, bytes);
+        self.bytes = self.bytes - before + bytes;
     }
 
     pub(crate) fn end(&mut self, domain: &Domain, slot: Slot) {
         let Some(slots) = self.by_domain.get_mut(domain) else { return };
-        self.count -= usize::from(slots.remove(&slot));
+        if let Some(bytes) = slots.remove(&slot) {
+            self.pages -= 1;
+            self.bytes -= bytes;
+        }
         if slots.is_empty() {
             self.by_domain.remove(domain);
         }
@@ -29,7 +52,7 @@ impl Processing {
 
     /// The pages of one domain.
     pub(crate) fn of(&self, domain: &Domain) -> HashSet<Slot> {
-        self.by_domain.get(domain).cloned().unwrap_or_default()
+        self.by_domain.get(domain).map(|slots| slots.keys().copied().collect()).unwrap_or_default()
     }
 
     /// The domains of all pages.
@@ -38,6 +61,38 @@ impl Processing {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.count
+        self.pages
+    }
+
+    /// Is there no room for another page?
+    pub(crate) fn is_full(&self) -> bool {
+        self.pages >= MAX_PAGES || self.bytes >= MAX_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_pages_fill_it_until_they_shrink_or_go() {
+        let mut processing = Processing::default();
+        let domain: Domain = "a.test".parse().unwrap();
+        let slot = |sequence| Slot { rank: 0, sequence };
+        for sequence in 0..12 {
+            processing.begin(&domain, slot(sequence));
+            processing.weigh(&domain, slot(sequence), 2 << 20);
+        }
+        assert!(processing.is_full());
+        processing.weigh(&domain, slot(3), 1 << 20);
+        assert!(!processing.is_full());
+        processing.weigh(&domain, slot(3), 2 << 20);
+        processing.end(&domain, slot(4));
+        processing.end(&domain, slot(4));
+        assert!(!processing.is_full());
+        (0..12).for_each(|sequence| processing.end(&domain, slot(sequence)));
+        assert!(processing.len() == 0 && !processing.has(&domain));
+        (0..MAX_PAGES as u64).for_each(|sequence| processing.begin(&domain, slot(sequence)));
+        assert!(processing.is_full());
     }
 }

@@ -52,6 +52,8 @@ impl Crawler {
             Finding::Replicated => self.end_round(),
             Finding::Trouble(trouble) => self.trouble = Some(trouble),
             Finding::Processed { domain, slot, page, sight } => {
+                let bytes = page.records.as_ref().map_or(0, |records| records.len() as u64);
+                self.processing.weigh(&domain, slot, bytes);
                 self.deferred.push_back((domain, slot, page, sight));
                 self.take_deferred().await;
             }
@@ -82,7 +84,7 @@ impl Crawler {
         self.touch(&domain);
         let settlement = self.parts.frontier.settle(report, now);
         if outcome == Outcome::Page && settlement.is_some() {
-            return;
+            return self.processing.weigh(&domain, slot, effort.bytes);
         }
         if let Err(error) = self.conclude(&domain, slot, &outcome, pending, settlement, now) {
             self.is_in_trouble(&error);
