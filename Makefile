@@ -3,20 +3,29 @@ SHELL := bash
 CARGO ?= cargo
 # The field's own checker of WARC files; tests hold ours to it.
 WARCIO := target/tools/bin/warcio
+# The dashboard, which the peer embeds.
+DASHBOARD := ui/dist/site/index.html
 
-.PHONY: run demo evaluate test test-ui-units test-ui bench setup setup-test setup-bench build lint help
+.PHONY: run run-headless run-desktop setup-desktop demo evaluate test test-ui-units test-ui bench setup setup-test setup-bench build lint help
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-run: build ## Start a peer with its embedded defaults
+run: ## Start the tray app where there is a display, the headless peer otherwise
+	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ]; then $(MAKE) --no-print-directory run-desktop; else $(MAKE) --no-print-directory run-headless; fi
+
+run-headless: build
 	target/release/apoidea run
+
+run-desktop: setup-desktop $(DASHBOARD)
+	$(CARGO) build --release --locked -p apoidea-desktop
+	target/release/apoidea-desktop
 
 demo: build ## Crawl a made-up web, offline
 	target/release/apoidea demo
 
 test: setup-test lint test-ui-units $(WARCIO) ## Pass all tests
-	$(CARGO) build --locked -p apoidea
+	$(CARGO) build --locked -p apoidea -p apoidea-desktop
 	APOIDEA_WARCIO=$(CURDIR)/$(WARCIO) $(CARGO) test --workspace --locked
 
 evaluate: build ## Repeat the papers' experiments with swarms of real processes
@@ -29,8 +38,7 @@ bench: setup-bench build ## Measure against other crawlers, simulate the ring, a
 	$(CARGO) run --release --locked -p apoidea-overlay --example echo_cost
 	$(CARGO) run --release --locked -p apoidea-overlay --example lookup_cost
 
-# The dashboard, which the peer embeds. Whatever changes in ui builds it again.
-DASHBOARD := ui/dist/site/index.html
+# Whatever changes in ui builds the dashboard again.
 $(DASHBOARD): ui/node_modules/.package-lock.json ui/index.html ui/vite.config.ts $(shell find ui/src ui/build -type f)
 	cd ui && npm run --silent build
 
@@ -48,15 +56,18 @@ test-ui: setup-test $(DASHBOARD) ## Look at the dashboard of a live peer with a 
 build: setup $(DASHBOARD)
 	$(CARGO) build --release --locked -p apoidea
 
-lint: setup $(DASHBOARD)
+lint: setup-desktop $(DASHBOARD)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 setup:
 	@installer/setup build
 
+setup-desktop:
+	@installer/setup build desktop
+
 setup-test:
-	@installer/setup build test
+	@installer/setup build desktop test
 
 $(WARCIO): | setup-test
 	python3 -m venv target/tools

@@ -304,7 +304,14 @@ async fn a_link_to_the_dashboard_works_once() {
     assert!(opened.status().is_redirection(), "{opened:?}");
     let cookie = opened.headers()[SET_COOKIE].to_str().unwrap().to_owned();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    assert_eq!(opened.headers()["location"], "/");
     assert_problem(visitor.ask("GET", path), StatusCode::FORBIDDEN).await;
+    for (page, target) in [("settings", "/#/settings"), ("//evil.example", "/"), ("%0d%0ax:y", "/")] {
+        let link = visitor.ask_by_right("POST", "/api/link").send().await.unwrap();
+        let path = link.json::<Value>().await.unwrap()["path"].as_str().unwrap().to_owned();
+        let opened = visitor.ask("GET", &format!("{path}&page={page}")).send().await.unwrap();
+        assert_eq!(opened.headers()["location"], target, "{page}");
+    }
 
     let (cookie, _) = cookie.split_once(';').unwrap();
     for path in ["/", "/icon.svg", "/api/status"] {

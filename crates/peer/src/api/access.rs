@@ -151,6 +151,8 @@ const CLOSED_PAGE: &str = include_str!("../../../../ui/closed.html");
 #[derive(Debug, Deserialize)]
 pub(super) struct OpenQuery {
     key: String,
+    /// The page of the dashboard to begin with.
+    page: Option<String>,
 }
 
 /// Turns a one-time link into a cookie.
@@ -160,5 +162,7 @@ pub(super) async fn open(State(api): State<Api>, Query(query): Query<OpenQuery>)
         return Problem(StatusCode::FORBIDDEN, why.to_owned()).into_response();
     }
     let cookie = format!("{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/", api.access.cookie);
-    ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response()
+    let page = query.page.filter(|page| page.bytes().all(|letter| letter.is_ascii_lowercase()));
+    let target = page.map_or("/".to_owned(), |page| format!("/#/{page}"));
+    ([(header::SET_COOKIE, cookie)], Redirect::to(&target)).into_response()
 }

@@ -1,0 +1,149 @@
+//! How the app was started: as a tray app, by the session, or as a screensaver, by us or by the system.
+//!
+//! Windows calls a screensaver with `/s`, `/c` or `/p HWND`, in either case and with a colon or a space; XScreenSaver names
+//! the window in an option or the environment.
+
+use clap::Parser;
+use std::path::PathBuf;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The tray, and the dashboard.
+    Open,
+    /// The tray alone: the session started us.
+    StayInTray,
+    /// The screensaver.
+    Screensaver,
+    /// The page where the screensaver, and everything else, is set.
+    Configure,
+    /// The small picture in the system's settings, which we leave dark.
+    Preview,
+}
+
+/// The command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// What is asked for.
+    pub purpose: Purpose,
+    /// Where the peer's files are.
+    pub place: Place,
+}
+
+/// Where the peer's files are; the same options as those of `apoidea`.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub struct Place {
+    /// Folder for what the peer remembers
+    #[arg(long, value_name = "FOLDER", env = "APOIDEA_DATA")]
+    pub data: Option<PathBuf>,
+    /// Settings file; it need not exist
+    #[arg(long, value_name = "FILE", env = "APOIDEA_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Change one setting for this run, such as crawl.fetches=8; can be repeated
+    #[arg(long = "set", value_name = "SECTION.FIELD=VALUE", env = "APOIDEA_SET", value_delimiter = ';')]
+    pub settings: Vec<String>,
+}
+
+/// The tray app of Apoidea, a volunteer web crawler.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(flatten)]
+    place: Place,
+    /// Show the screensaver
+    #[arg(long)]
+    screensaver: bool,
+    /// Stay in the tray and open no window, as at the start of a session
+    #[arg(long)]
+    hidden: bool,
+    /// The window that XScreenSaver wants to be drawn in
+    #[arg(long = "window-id", hide = true)]
+    window: Option<String>,
+    /// Draw on the whole screen, as XScreenSaver says it
+    #[arg(long, hide = true)]
+    root: bool,
+}
+
+impl Launch {
+    /// Reads a command line; the first word is the program.
+    pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Self, clap::Error> {
+        let mut words: Vec<String> = words.into_iter().collect();
+        let windows = words.get(1).and_then(|word| windows_purpose(word));
+        if let Some(purpose) = windows {
+            words.truncate(1);
+            return Ok(Launch { purpose, place: Arguments::try_parse_from(words)?.place });
+        }
+        // XScreenSaver writes long options with one dash.
+        let words = words.into_iter().map(|word| match word.as_str() {
+            "-root" | "-window-id" => format!("-{word}"),
+            _ => word,
+        });
+        let Arguments { place, screensaver, hidden, window, root } = Arguments::try_parse_from(words)?;
+        let purpose = match () {
+            () if screensaver || root || window.is_some() => Purpose::Screensaver,
+            () if hidden => Purpose::StayInTray,
+            () => Purpose::Open,
+        };
+        Ok(Launch { purpose, place })
+    }
+}
+
+fn windows_purpose(word: &str) -> Option<Purpose> {
+    let mut letters = word.chars();
+    let (slash, letter, rest) = (letters.next()?, letters.next()?, letters.next());
+    if !matches!(slash, '/') || !matches!(rest, None | Some(':')) {
+        return None;
+    }
+    match letter.to_ascii_lowercase() {
+        's' => Some(Purpose::Screensaver),
+        'c' => Some(Purpose::Configure),
+        'p' => Some(Purpose::Preview),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn purpose(words: &[&str]) -> Purpose {
+        let words = ["apoidea-desktop"].iter().chain(words).map(|word| (*word).to_owned());
+        Launch::parse(words).unwrap().purpose
+    }
+
+    #[test]
+    fn every_way_to_be_called_is_understood() {
+        for (words, expected) in [
+            (&[][..], Purpose::Open),
+            (&["--hidden"], Purpose::StayInTray),
+            (&["--screensaver"], Purpose::Screensaver),
+            (&["/s"], Purpose::Screensaver),
+            (&["/S"], Purpose::Screensaver),
+            (&["/c"], Purpose::Configure),
+            (&["/C:131072"], Purpose::Configure),
+            (&["/p", "131072"], Purpose::Preview),
+            (&["/P:131072"], Purpose::Preview),
+            (&["-root"], Purpose::Screensaver),
+            (&["--root"], Purpose::Screensaver),
+            (&["-window-id", "0x1a00007"], Purpose::Screensaver),
+            (&["--window-id", "0x1a00007"], Purpose::Screensaver),
+        ] {
+            assert_eq!(purpose(words), expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for word in ["/x", "/special", "--fast", "/"] {
+            assert!(Launch::parse(["apoidea-desktop".to_owned(), word.to_owned()]).is_err(), "{word}");
+        }
+    }
+
+    #[test]
+    fn the_place_is_told_as_to_the_command_line() {
+        let words = ["apoidea-desktop", "--data", "/tmp/a", "--set", "crawl.fetches=8"].map(str::to_owned);
+        let place = Launch::parse(words).unwrap().place;
+        assert_eq!(place.data, Some(PathBuf::from("/tmp/a")));
+        assert_eq!(place.settings, ["crawl.fetches=8"]);
+    }
+}

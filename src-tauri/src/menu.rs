@@ -1,0 +1,362 @@
+//! The tray's menu, icon and tooltip as pure functions of how things stand.
+//!
+//! Nothing here knows Tauri: `tray` draws what these functions say, and the same view always gives the same menu.
+
+use crate::order::Order;
+use apoidea_governor::{Preferences, Preset, Run};
+use apoidea_peer::{State, Status};
+
+/// Values of CPU that the menu offers, in percent of one core.
+const CPU: [u32; 4] = [10, 25, 50, 100];
+/// Values of download that the menu offers, in KiB a second.
+const DOWN: [u32; 4] = [256, 1024, 2048, 8192];
+/// Values of memory that the menu offers, in MiB.
+const MEMORY: [u32; 4] = [128, 256, 512, 1024];
+
+/// What the tray shows, from all that it knows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    /// How the peer is doing; `None` while it starts.
+    pub status: Option<Status>,
+    /// What the volunteer wants.
+    pub preferences: Preferences,
+    /// What happened to the peer, if it does not run.
+    pub crash: Option<String>,
+    /// Does the app start with the session?
+    pub start_at_login: Switch,
+    /// Does the app tell when something needs attention?
+    pub notifications: Switch,
+    /// Is the app on its way out?
+    pub leaving: Leaving,
+}
+
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+/// Is the app on its way out?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leaving {
+    /// No.
+    No,
+    /// It finishes what is under way and says goodbye to the ring.
+    Now,
+}
+
+/// How the icon looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Face {
+    /// Pages come.
+    Crawling,
+    /// Nothing is fetched, and that is as wanted.
+    Paused,
+    /// There is nobody to talk to yet.
+    Offline,
+    /// Something needs the volunteer.
+    Attention,
+}
+
+/// A line of the menu.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// Words that cannot be chosen.
+    Words(String),
+    /// Something to choose.
+    Choice(String, Order),
+    /// Something to choose that is on or off.
+    Check(String, Order, Switch),
+    /// More of them.
+    Submenu(String, Vec<Entry>),
+    /// A rule.
+    Separator,
+}
+
+/// How the icon looks.
+pub fn face(view: &View) -> Face {
+    match &view.status {
+        _ if view.crash.is_some() => Face::Attention,
+        None => Face::Offline,
+        Some(status) if status.attention.is_some() => Face::Attention,
+        Some(status) if matches!(status.state, State::Paused | State::Stopping) => Face::Paused,
+        Some(status) if matches!(status.network.as_str(), "joining" | "outside the ring") => Face::Offline,
+        Some(_) => Face::Crawling,
+    }
+}
+
+/// One line about how things stand.
+pub fn sentence(view: &View) -> String {
+    match (&view.crash, &view.status) {
+        _ if view.leaving == Leaving::Now => "Leaving the ring…".to_owned(),
+        (Some(_), _) => "Stopped: something went wrong".to_owned(),
+        (None, None) => "Starting…".to_owned(),
+        (None, Some(Status { attention: Some(trouble), .. })) => format!("Attention: {trouble}"),
+        (None, Some(status)) => status.reason.clone(),
+    }
+}
+
+/// What is shown beside the pointer: the name and how things stand, with the rate while there is one.
+pub fn tooltip(view: &View) -> String {
+    let rate = view.status.as_ref().filter(|status| status.state == State::Crawling);
+    let rate = rate.map(|status| format!(", {:.1} pages a second", status.pages_per_second));
+    format!("Apoidea: {}{}", sentence(view), rate.unwrap_or_default())
+}
+
+/// The menu.
+pub fn menu(view: &View) -> Vec<Entry> {
+    let mut entries = vec![Entry::Words(sentence(view))];
+    if view.leaving == Leaving::Now {
+        return entries;
+    }
+    entries.push(Entry::Separator);
+    if let Some(crash) = &view.crash {
+        entries.extend([
+            Entry::Words(shorten(crash)),
+            choice("Restart", Order::Restart),
+            choice("Show the log", Order::Log),
+            Entry::Separator,
+        ]);
+    } else if view.status.is_some() {
+        entries.extend(of_peer(view));
+    }
+    entries.extend([
+        Entry::Check("Start at login".to_owned(), Order::StartAtLogin, view.start_at_login),
+        Entry::Check("Notifications".to_owned(), Order::Notifications, view.notifications),
+        choice("About Apoidea", Order::About),
+        choice("Quit", Order::Quit),
+    ]);
+    entries
+}
+
+/// What can be asked of a peer that runs.
+fn of_peer(view: &View) -> [Entry; 8] {
+    let is_paused = view.status.as_ref().is_some_and(|status| status.state == State::Paused);
+    let snoozes = Order::SNOOZES.map(|(name, length)| choice(name, Order::Snooze(length)));
+    [
+        if is_paused { choice("Resume", Order::Resume) } else { choice("Pause", Order::Pause) },
+        Entry::Submenu("Snooze".to_owned(), snoozes.into()),
+        Entry::Submenu("Resources".to_owned(), resources(&view.preferences)),
+        Entry::Submenu("Run".to_owned(), runs(view.preferences.run)),
+        Entry::Separator,
+        choice("Open dashboard", Order::Dashboard),
+        choice("Show screensaver", Order::Screensaver),
+        Entry::Separator,
+    ]
+}
+
+fn resources(preferences: &Preferences) -> Vec<Entry> {
+    let presets =
+        [("Gentle", Preset::Gentle), ("Balanced", Preset::Balanced), ("Generous", Preset::Generous)];
+    let mut entries: Vec<Entry> =
+        presets.map(|(name, preset)| check(name, Order::Preset(preset), preferences.preset == preset)).into();
+    if preferences.preset == Preset::Custom {
+        entries.push(Entry::Words("Custom".to_owned()));
+    }
+    let full = preferences.full;
+    entries.extend([
+        Entry::Separator,
+        limits("CPU", &CPU, full.cpu_percent, Order::Cpu, |percent| format!("{percent} % of a core")),
+        limits("Download", &DOWN, full.down_kib, Order::Down, rate),
+        limits("Memory", &MEMORY, preferences.memory_mib, Order::Memory, |mib| format!("{mib} MiB")),
+    ]);
+    entries
+}
+
+/// Values to choose from: those offered, none, and the one in force.
+fn limits(
+    name: &str,
+    offered: &[u32],
+    in_force: u32,
+    order: fn(u32) -> Order,
+    words: fn(u32) -> String,
+) -> Entry {
+    let mut values = offered.to_vec();
+    if in_force > 0 && !values.contains(&in_force) {
+        values.push(in_force);
+        values.sort_unstable();
+    }
+    let mut entries: Vec<Entry> =
+        values.into_iter().map(|value| check(&words(value), order(value), value == in_force)).collect();
+    entries.push(check("No limit", order(0), in_force == 0));
+    Entry::Submenu(name.to_owned(), entries)
+}
+
+fn rate(kib: u32) -> String {
+    if kib >= 1024 && kib.is_multiple_of(1024) {
+        format!("{} MiB/s", kib / 1024)
+    } else {
+        format!("{kib} KiB/s")
+    }
+}
+
+fn runs(in_force: Run) -> Vec<Entry> {
+    let runs = [("When idle", Run::WhenIdle), ("Always", Run::Always), ("Never", Run::Never)];
+    runs.map(|(name, run)| check(name, Order::Run(run), run == in_force)).into()
+}
+
+fn choice(name: &str, order: Order) -> Entry {
+    Entry::Choice(name.to_owned(), order)
+}
+
+fn check(name: &str, order: Order, is_on: bool) -> Entry {
+    Entry::Check(name.to_owned(), order, if is_on { Switch::On } else { Switch::Off })
+}
+
+/// A menu is no place for a stack trace.
+fn shorten(text: &str) -> String {
+    const MOST: usize = 100;
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= MOST {
+        return line.to_owned();
+    }
+    line.chars().take(MOST).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn status(state: &str, reason: &str) -> Status {
+        let allowance = json!({
+            "pace": "full", "reason": null, "sentence": "Crawling", "cpu_percent": 25, "down_bytes": null,
+            "up_bytes": null, "fetches": null, "memory_bytes": null, "disk_bytes": null, "keep_free_bytes": null,
+            "priority": "lowest",
+        });
+        let status = json!({
+            "version": "1.2.3", "state": state, "reason": reason, "started": 0, "at": 0, "totals": {},
+            "pages_per_second": 3.25, "bytes_per_second": 0.0, "queued": 0, "outbox": 0, "domains": 0,
+            "resident_domains": 0, "fetching": 0, "processing": 0, "archive_bytes": 0, "memory_bytes": 0,
+            "network": "alone", "attention": null, "allowance": allowance, "readings": {},
+        });
+        serde_json::from_value(status).unwrap()
+    }
+
+    fn view(status: Option<Status>) -> View {
+        View {
+            status,
+            preferences: Preferences::default(),
+            crash: None,
+            start_at_login: Switch::Off,
+            notifications: Switch::On,
+            leaving: Leaving::No,
+        }
+    }
+
+    /// All that can be chosen, submenus included, and whether it is on.
+    fn choices(entries: &[Entry]) -> Vec<(String, Option<Switch>)> {
+        let of = |entry: &Entry| match entry {
+            Entry::Choice(_, order) => vec![(order.to_string(), None)],
+            Entry::Check(_, order, switch) => vec![(order.to_string(), Some(*switch))],
+            Entry::Submenu(_, entries) => choices(entries),
+            Entry::Words(_) | Entry::Separator => Vec::new(),
+        };
+        entries.iter().flat_map(of).collect()
+    }
+
+    fn has(view: &View, order: Order) -> bool {
+        choices(&menu(view)).iter().any(|(name, _)| *name == order.to_string())
+    }
+
+    fn checked(view: &View) -> Vec<String> {
+        let on = |(name, switch): (String, Option<Switch>)| (switch == Some(Switch::On)).then_some(name);
+        choices(&menu(view)).into_iter().filter_map(on).collect()
+    }
+
+    #[test]
+    fn the_icon_says_how_things_stand() {
+        let mut view = view(None);
+        assert_eq!(face(&view), Face::Offline);
+        for (state, expected) in [
+            ("crawling", Face::Crawling),
+            ("idle", Face::Crawling),
+            ("paused", Face::Paused),
+            ("stopping", Face::Paused),
+        ] {
+            view.status = Some(status(state, "…"));
+            assert_eq!(face(&view), expected, "{state}");
+        }
+        let mut joining = status("crawling", "…");
+        joining.network = "joining".to_owned();
+        view.status = Some(joining);
+        assert_eq!(face(&view), Face::Offline);
+        let mut troubled = status("paused", "…");
+        troubled.attention = Some("The disk is full".to_owned());
+        view.status = Some(troubled);
+        assert_eq!(face(&view), Face::Attention);
+        view.crash = Some("it fell".to_owned());
+        assert_eq!(face(&view), Face::Attention);
+    }
+
+    #[test]
+    fn the_first_line_is_the_reason() {
+        let view = view(Some(status("paused", "Paused: on battery, 80 %")));
+        assert_eq!(menu(&view)[0], Entry::Words("Paused: on battery, 80 %".to_owned()));
+        assert_eq!(tooltip(&view), "Apoidea: Paused: on battery, 80 %");
+    }
+
+    #[test]
+    fn the_tooltip_has_the_rate_while_pages_come() {
+        let view = view(Some(status("crawling", "Crawling")));
+        assert_eq!(tooltip(&view), "Apoidea: Crawling, 3.2 pages a second");
+    }
+
+    #[test]
+    fn pause_and_resume_take_turns() {
+        let (crawling, paused) =
+            (view(Some(status("crawling", "Crawling"))), view(Some(status("paused", "Paused by you"))));
+        assert!(has(&crawling, Order::Pause) && !has(&crawling, Order::Resume));
+        assert!(has(&paused, Order::Resume) && !has(&paused, Order::Pause));
+    }
+
+    #[test]
+    fn what_is_in_force_is_checked() {
+        let mut view = view(Some(status("crawling", "Crawling")));
+        view.start_at_login = Switch::On;
+        let expected = ["preset:balanced", "cpu:25", "down:2048", "memory:256", "run:when_idle"];
+        assert_eq!(checked(&view)[..5], expected);
+        assert_eq!(checked(&view)[5..], ["start-at-login", "notifications"]);
+        let change = Order::Cpu(33).as_change().unwrap();
+        view.preferences = view.preferences.with(&change).unwrap();
+        let now = checked(&view);
+        assert!(now.contains(&"cpu:33".to_owned()) && !now.iter().any(|name| name.starts_with("preset")));
+    }
+
+    #[test]
+    fn every_snooze_and_window_can_be_chosen() {
+        let view = view(Some(status("crawling", "Crawling")));
+        for (_, length) in Order::SNOOZES {
+            assert!(has(&view, Order::Snooze(length)));
+        }
+        for order in [Order::Dashboard, Order::Screensaver, Order::About, Order::Quit] {
+            assert!(has(&view, order), "{order}");
+        }
+    }
+
+    #[test]
+    fn a_crash_offers_restart_and_log_and_nothing_of_the_peer() {
+        let mut view = view(Some(status("crawling", "Crawling")));
+        view.crash = Some(format!("{}\nand a trace", "x".repeat(500)));
+        assert!(has(&view, Order::Restart) && has(&view, Order::Log) && has(&view, Order::Quit));
+        assert!(!has(&view, Order::Pause) && !has(&view, Order::Dashboard));
+        let Entry::Words(words) = &menu(&view)[2] else { panic!("no words about the crash") };
+        assert_eq!(words.chars().count(), 101);
+    }
+
+    #[test]
+    fn while_leaving_there_is_only_patience() {
+        let mut view = view(Some(status("stopping", "Stopping")));
+        view.leaving = Leaving::Now;
+        assert_eq!(menu(&view), [Entry::Words("Leaving the ring…".to_owned())]);
+    }
+
+    #[test]
+    fn the_same_view_gives_the_same_menu() {
+        let view = view(Some(status("crawling", "Crawling")));
+        assert_eq!(menu(&view), menu(&view.clone()));
+    }
+}
