@@ -112,7 +112,8 @@ async fn live(app: &AppHandle, engine: Arc<Engine>) {
     first_window(app, &engine).await;
     loop {
         let status = statuses.borrow_and_update().clone();
-        show_status(app, &engine, status);
+        let preferences = engine.api().preferences().await.ok();
+        show_status(app, &engine, status, preferences);
         if statuses.changed().await.is_err() {
             break;
         }
@@ -132,7 +133,7 @@ async fn first_window(app: &AppHandle, engine: &Engine) {
     }
 }
 
-fn show_status(app: &AppHandle, engine: &Engine, status: Status) {
+fn show_status(app: &AppHandle, engine: &Engine, status: Status, preferences: Option<Preferences>) {
     if !engine.is_welcomed() && !matches!(status.state, State::Paused | State::Stopping) {
         engine.welcome();
     }
@@ -142,8 +143,10 @@ fn show_status(app: &AppHandle, engine: &Engine, status: Status) {
     if let Some(trouble) = status.attention.as_ref().filter(|now| before.as_ref() != Some(*now)) {
         notify(app, &view, trouble);
     }
-    view.preferences = engine.handle().preferences();
-    view.status = Some(status);
+    if let Some(preferences) = preferences {
+        view.preferences = preferences;
+    }
+    view.status = Some(status.into());
     drop(view);
     redraw(app);
 }
@@ -219,17 +222,13 @@ async fn carry_out(app: &AppHandle, order: Order) -> anyhow::Result<()> {
 }
 
 async fn order_peer(engine: &Engine, order: Order) -> anyhow::Result<()> {
-    let handle = engine.handle();
+    let api = engine.api();
     match order {
-        Order::Pause => handle.pause().await?,
-        Order::Resume => handle.resume().await?,
-        Order::Snooze(length) => handle.snooze(length).await?,
-        order => {
-            let change = order.as_change().context("that is nothing for the peer")?;
-            handle.change_preferences(&change).await?;
-        }
+        Order::Pause => api.pause().await,
+        Order::Resume => api.resume().await,
+        Order::Snooze(length) => api.snooze(length.into()).await,
+        order => api.prefer(order.as_change().context("that is nothing for the peer")?).await,
     }
-    Ok(())
 }
 
 async fn show(app: &AppHandle, kind: Kind, page: &'static str) {

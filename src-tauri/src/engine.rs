@@ -1,6 +1,6 @@
 //! The peer inside the app: started, followed, and ended with a goodbye to the ring.
 
-use crate::launch::Place;
+use crate::{launch::Place, local_api::LocalApi};
 use anyhow::Context;
 use apoidea_peer::{Config, Handle, Peer};
 use std::{
@@ -19,6 +19,7 @@ const WELCOMED_FILE: &str = "welcomed";
 pub struct Engine {
     peer: Mutex<Option<Peer>>,
     handle: Handle,
+    api: LocalApi,
     folder: PathBuf,
 }
 
@@ -26,17 +27,23 @@ impl Engine {
     /// Starts the peer. One whose volunteer has not agreed yet starts paused.
     pub async fn start(place: &Place) -> anyhow::Result<Self> {
         let folder = data_folder(place)?;
-        let config = Config::load(&config_file(place)?, &place.settings)?.with_a_user();
+        let config = Config::load(&config_file(place)?, &place.settings)?;
         let peer = Peer::start(config, &folder).await?;
         let handle = peer.handle().clone();
-        let engine = Engine { peer: Mutex::new(Some(peer)), handle, folder };
+        let api = LocalApi::of(&folder)?;
+        let engine = Engine { peer: Mutex::new(Some(peer)), handle, api, folder };
         if !engine.is_welcomed() {
-            engine.handle.pause().await.context("cannot wait for the volunteer's consent")?;
+            engine.api.pause().await.context("cannot wait for the volunteer's consent")?;
         }
         Ok(engine)
     }
 
-    /// Talks to the peer.
+    /// Asks the peer what every face may ask.
+    pub fn api(&self) -> &LocalApi {
+        &self.api
+    }
+
+    /// Follows the peer.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }

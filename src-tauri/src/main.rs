@@ -8,6 +8,7 @@
 mod app;
 mod engine;
 mod launch;
+mod local_api;
 mod log_file;
 mod menu;
 mod order;

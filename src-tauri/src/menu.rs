@@ -17,7 +17,7 @@ const MEMORY: [u32; 4] = [128, 256, 512, 1024];
 #[derive(Debug, Clone, PartialEq)]
 pub struct View {
     /// How the peer is doing; `None` while it starts.
-    pub status: Option<Status>,
+    pub status: Option<Report>,
     /// What the volunteer wants.
     pub preferences: Preferences,
     /// What happened to the peer, if it does not run.
@@ -28,6 +28,28 @@ pub struct View {
     pub notifications: Switch,
     /// Is the app on its way out?
     pub leaving: Leaving,
+}
+
+/// The part of a status that the tray shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// What the peer is doing.
+    pub state: State,
+    /// The same as a sentence.
+    pub reason: String,
+    /// Its place in the network.
+    pub network: String,
+    /// What needs the volunteer.
+    pub attention: Option<String>,
+    /// Pages a second.
+    pub pages_per_second: f64,
+}
+
+impl From<Status> for Report {
+    fn from(status: Status) -> Self {
+        let Status { state, reason, network, attention, pages_per_second, .. } = status;
+        Report { state, reason, network, attention, pages_per_second }
+    }
 }
 
 /// On or off.
@@ -94,7 +116,7 @@ pub fn sentence(view: &View) -> String {
         _ if view.leaving == Leaving::Now => "Leaving the ring…".to_owned(),
         (Some(_), _) => "Stopped: something went wrong".to_owned(),
         (None, None) => "Starting…".to_owned(),
-        (None, Some(Status { attention: Some(trouble), .. })) => format!("Attention: {trouble}"),
+        (None, Some(Report { attention: Some(trouble), .. })) => format!("Attention: {trouble}"),
         (None, Some(status)) => status.reason.clone(),
     }
 }
@@ -219,24 +241,13 @@ fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
-    fn status(state: &str, reason: &str) -> Status {
-        let allowance = json!({
-            "pace": "full", "reason": null, "sentence": "Crawling", "cpu_percent": 25, "down_bytes": null,
-            "up_bytes": null, "fetches": null, "memory_bytes": null, "disk_bytes": null, "keep_free_bytes": null,
-            "priority": "lowest",
-        });
-        let status = json!({
-            "version": "1.2.3", "state": state, "reason": reason, "started": 0, "at": 0, "totals": {},
-            "pages_per_second": 3.25, "bytes_per_second": 0.0, "queued": 0, "outbox": 0, "domains": 0,
-            "resident_domains": 0, "fetching": 0, "processing": 0, "archive_bytes": 0, "memory_bytes": 0,
-            "network": "alone", "attention": null, "allowance": allowance, "readings": {},
-        });
-        serde_json::from_value(status).unwrap()
+    fn status(state: State, reason: &str) -> Report {
+        let network = "alone".to_owned();
+        Report { state, reason: reason.to_owned(), network, attention: None, pages_per_second: 3.25 }
     }
 
-    fn view(status: Option<Status>) -> View {
+    fn view(status: Option<Report>) -> View {
         View {
             status,
             preferences: Preferences::default(),
@@ -272,19 +283,19 @@ mod tests {
         let mut view = view(None);
         assert_eq!(face(&view), Face::Offline);
         for (state, expected) in [
-            ("crawling", Face::Crawling),
-            ("idle", Face::Crawling),
-            ("paused", Face::Paused),
-            ("stopping", Face::Paused),
+            (State::Crawling, Face::Crawling),
+            (State::Idle, Face::Crawling),
+            (State::Paused, Face::Paused),
+            (State::Stopping, Face::Paused),
         ] {
             view.status = Some(status(state, "…"));
-            assert_eq!(face(&view), expected, "{state}");
+            assert_eq!(face(&view), expected, "{state:?}");
         }
-        let mut joining = status("crawling", "…");
+        let mut joining = status(State::Crawling, "…");
         joining.network = "joining".to_owned();
         view.status = Some(joining);
         assert_eq!(face(&view), Face::Offline);
-        let mut troubled = status("paused", "…");
+        let mut troubled = status(State::Paused, "…");
         troubled.attention = Some("The disk is full".to_owned());
         view.status = Some(troubled);
         assert_eq!(face(&view), Face::Attention);
@@ -294,28 +305,30 @@ mod tests {
 
     #[test]
     fn the_first_line_is_the_reason() {
-        let view = view(Some(status("paused", "Paused: on battery, 80 %")));
+        let view = view(Some(status(State::Paused, "Paused: on battery, 80 %")));
         assert_eq!(menu(&view)[0], Entry::Words("Paused: on battery, 80 %".to_owned()));
         assert_eq!(tooltip(&view), "Apoidea: Paused: on battery, 80 %");
     }
 
     #[test]
     fn the_tooltip_has_the_rate_while_pages_come() {
-        let view = view(Some(status("crawling", "Crawling")));
+        let view = view(Some(status(State::Crawling, "Crawling")));
         assert_eq!(tooltip(&view), "Apoidea: Crawling, 3.2 pages a second");
     }
 
     #[test]
     fn pause_and_resume_take_turns() {
-        let (crawling, paused) =
-            (view(Some(status("crawling", "Crawling"))), view(Some(status("paused", "Paused by you"))));
+        let (crawling, paused) = (
+            view(Some(status(State::Crawling, "Crawling"))),
+            view(Some(status(State::Paused, "Paused by you"))),
+        );
         assert!(has(&crawling, Order::Pause) && !has(&crawling, Order::Resume));
         assert!(has(&paused, Order::Resume) && !has(&paused, Order::Pause));
     }
 
     #[test]
     fn what_is_in_force_is_checked() {
-        let mut view = view(Some(status("crawling", "Crawling")));
+        let mut view = view(Some(status(State::Crawling, "Crawling")));
         view.start_at_login = Switch::On;
         let expected = ["preset:balanced", "cpu:25", "down:2048", "memory:256", "run:when_idle"];
         assert_eq!(checked(&view)[..5], expected);
@@ -328,7 +341,7 @@ mod tests {
 
     #[test]
     fn every_snooze_and_window_can_be_chosen() {
-        let view = view(Some(status("crawling", "Crawling")));
+        let view = view(Some(status(State::Crawling, "Crawling")));
         for (_, length) in Order::SNOOZES {
             assert!(has(&view, Order::Snooze(length)));
         }
@@ -339,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_crash_offers_restart_and_log_and_nothing_of_the_peer() {
-        let mut view = view(Some(status("crawling", "Crawling")));
+        let mut view = view(Some(status(State::Crawling, "Crawling")));
         view.crash = Some(format!("{}\nand a trace", "x".repeat(500)));
         assert!(has(&view, Order::Restart) && has(&view, Order::Log) && has(&view, Order::Quit));
         assert!(!has(&view, Order::Pause) && !has(&view, Order::Dashboard));
@@ -349,14 +362,14 @@ mod tests {
 
     #[test]
     fn while_leaving_there_is_only_patience() {
-        let mut view = view(Some(status("stopping", "Stopping")));
+        let mut view = view(Some(status(State::Stopping, "Stopping")));
         view.leaving = Leaving::Now;
         assert_eq!(menu(&view), [Entry::Words("Leaving the ring…".to_owned())]);
     }
 
     #[test]
     fn the_same_view_gives_the_same_menu() {
-        let view = view(Some(status("crawling", "Crawling")));
+        let view = view(Some(status(State::Crawling, "Crawling")));
         assert_eq!(menu(&view), menu(&view.clone()));
     }
 }

@@ -44,8 +44,6 @@ impl App {
             "network.port=0",
             "network.listen=[\"127.0.0.1\"]",
             "network.local_network=off",
-            "preferences.run=always",
-            "preferences.other_cpu_percent=0",
         ] {
             command.arg("--set").arg(setting);
         }

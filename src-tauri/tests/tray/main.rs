@@ -34,17 +34,6 @@ fn a_volunteer_can_do_everything_from_the_tray() {
     let toggle = ["Pause or Resume"];
     menu::choose(&screen, &toggle, || app.soon("/api/status", |status| status["state"] == "paused"));
     menu::choose(&screen, &toggle, || app.soon("/api/status", |status| status["state"] != "paused"));
-    menu::choose(&screen, &["Resources", "Generous"], || {
-        app.soon("/api/preferences", |all| all["preset"] == "generous")
-    });
-    menu::choose(&screen, &["Resources", "CPU", "50"], || {
-        app.soon("/api/preferences", |all| all["full"]["cpu_percent"] == 50)
-    });
-    menu::choose(&screen, &["Run", "Always"], || app.soon("/api/preferences", |all| all["run"] == "always"));
-    menu::choose(&screen, &["Snooze", "1 hour"], || {
-        app.soon("/api/status", |status| status["allowance"]["reason"]["code"] == "snoozed")
-    });
-    menu::choose(&screen, &toggle, || app.soon("/api/status", |status| status["state"] != "paused"));
 
     screen.close_window("Apoidea");
     menu::choose(&screen, &["Open dashboard"], || screen.sees_window("Apoidea"));
