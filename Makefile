@@ -6,7 +6,7 @@ WARCIO := target/tools/bin/warcio
 # The dashboard, which the peer embeds.
 DASHBOARD := ui/dist/site/index.html
 
-.PHONY: run run-headless run-desktop setup-desktop demo evaluate test test-ui-units test-ui bench setup setup-test setup-bench build lint help
+.PHONY: run run-headless run-desktop setup-desktop demo evaluate test test-ui-units test-ui bench bench-governor setup setup-test setup-bench build lint help
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,9 @@ test-ui-units: $(DASHBOARD)
 test-ui: setup-test $(DASHBOARD) ## Look at the dashboard of a live peer with a real browser
 	$(CARGO) build --locked -p apoidea
 	cd ui && APOIDEA=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/apoidea npm run --silent test:browser
+
+bench-governor: setup-bench build ## Measure how well the limits are kept
+	tests/governor_bench/run
 
 build: setup $(DASHBOARD)
 	$(CARGO) build --release --locked -p apoidea

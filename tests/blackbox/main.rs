@@ -9,9 +9,12 @@
 mod archived;
 mod command_line;
 mod contract;
+mod desktop;
 mod docs_site;
 mod durability;
 mod everything;
+mod governor;
+mod governor_idle;
 mod house_style;
 mod interruption;
 mod local_api;

@@ -1,5 +1,6 @@
 //! What can be typed after `apoidea`.
 
+use crate::limits::LimitOptions;
 use anyhow::Context;
 use apoidea_chord::sim::Scenario;
 use apoidea_peer::Config;
@@ -78,6 +79,14 @@ pub enum Command {
     Pause,
     /// Let the running peer go on
     Resume,
+    /// Let the running peer start no more fetches for a while
+    Snooze {
+        /// 15m, 1h, 4h…, "until tomorrow" or "until resumed"
+        #[arg(required = true, value_name = "TIME")]
+        length: Vec<String>,
+    },
+    /// Show what the running peer may use of this computer, or set it
+    Limits(Box<LimitOptions>),
     /// List the domains that the running peer knows
     Domains {
         /// Only names that begin so

@@ -43,6 +43,10 @@ impl Client {
         self.send(Method::POST, path, body)
     }
 
+    pub fn put<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> anyhow::Result<T> {
+        self.send(Method::PUT, path, Some(body))
+    }
+
     fn send<T: DeserializeOwned>(
         &self,
         method: Method,

@@ -3,6 +3,7 @@
 use crate::{
     arguments::{Output, Place},
     client::Client,
+    limits,
 };
 use apoidea_model::PeerId;
 use apoidea_peer::{DomainRow, NetworkStatus, OpenLink, PageEvent, SeedAnswer, SeedRequest, Status};
@@ -32,9 +33,14 @@ pub fn status(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
         ("memory", indicatif::HumanBytes(status.memory_bytes).to_string()),
         ("network", status.network.clone()),
         ("disallowed", format!("{} URLs by robots.txt", totals.disallowed)),
+        ("allowed", limits::allowed(&status.allowance)),
+        ("sees", limits::seen(&status.readings)),
     ];
     for (name, value) in rows {
         println!("  {name:<11} {value}");
+    }
+    for missing in &status.readings.missing {
+        println!("  {:<11} {missing}", "missing");
     }
     for (title, reasons) in [("failures", &totals.failures), ("dropped", &totals.dropped)] {
         for (reason, count) in reasons {
@@ -170,12 +176,12 @@ pub fn config(place: &Place) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_reason(status: Status) -> anyhow::Result<ExitCode> {
+pub fn print_reason(status: Status) -> anyhow::Result<ExitCode> {
     println!("{}", status.reason);
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCode> {
+pub fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCode> {
     println!("{}", serde_json::to_string_pretty(value)?);
     Ok(ExitCode::SUCCESS)
 }

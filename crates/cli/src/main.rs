@@ -10,6 +10,7 @@ mod demo;
 mod demo_swarm;
 mod export;
 mod heap;
+mod limits;
 mod progress;
 mod run;
 mod simulate;
@@ -40,6 +41,8 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Seed { urls, output } => control::seed(&place, urls, output),
         Command::Pause => control::pause(&place),
         Command::Resume => control::resume(&place),
+        Command::Snooze { length } => limits::snooze(&place, &length.join(" ")),
+        Command::Limits(options) => limits::limits(&place, &options),
         Command::Domains { prefix, limit, output } => control::domains(&place, &prefix, limit, output),
         Command::Peers(output) => control::peers(&place, output),
         Command::Owners { domain, count, output } => control::owners(&place, &domain, count, output),

@@ -1,6 +1,7 @@
 //! What may be used right now: the one value that everything that consumes asks.
 
 use crate::{Moment, Preferences, Priority, Profile, Reason};
+use apoidea_model::Time;
 use serde::{Deserialize, Serialize};
 
 /// How hard the crawl may go.
@@ -68,6 +69,13 @@ impl Allowance {
     /// Whether anything may be fetched.
     pub fn is_paused(&self) -> bool {
         self.pace == Pace::Paused
+    }
+}
+
+impl Default for Allowance {
+    /// Everything, as on a computer without a user.
+    fn default() -> Self {
+        Allowance::new(&Preferences::dedicated(), Pace::Full, None, Moment::new(Time::ZERO, 0))
     }
 }
 

@@ -52,17 +52,18 @@ impl CpuBudget {
         self.share = share(percent);
     }
 
-    /// Starts a piece of work if earlier ones are paid for; otherwise says how long to wait before asking again.
-    pub fn start(&mut self, now: Duration) -> Result<(), Duration> {
+    /// How long until earlier pieces of work are paid for; `None` if they are and the next may start.
+    pub fn wait(&mut self, now: Duration) -> Option<Duration> {
         self.advance(now);
-        if self.balance < 0.0 {
-            return Err(Duration::from_secs_f64(-self.balance / self.share));
-        }
+        (self.balance < 0.0).then(|| Duration::from_secs_f64(-self.balance / self.share))
+    }
+
+    /// Charges a piece of work that starts now.
+    pub fn start(&mut self) {
         let cost = self.cost();
         self.balance -= cost;
         self.charged += cost;
         self.started += 1.0;
-        Ok(())
     }
 
     /// Takes a measurement of the process's CPU time so far; a few times a second.
@@ -112,7 +113,8 @@ mod tests {
         let (mut used, mut seconds, mut count) = (0.0, vec![0.0; 60], 0);
         for millis in 0..60_000_u64 {
             let now = Duration::from_millis(millis);
-            while budget.start(now).is_ok() {
+            while budget.wait(now).is_none() {
+                budget.start();
                 count += 1;
                 used += cost(count);
                 seconds[millis as usize / 1000] += cost(count);
@@ -150,7 +152,11 @@ mod tests {
         for tick in 0..600 {
             budget.settle(Duration::ZERO, TICK * tick);
         }
-        let started = (0..).take_while(|_| budget.start(Duration::from_secs(60)).is_ok()).count();
+        let mut started = 0;
+        while budget.wait(Duration::from_secs(60)).is_none() {
+            budget.start();
+            started += 1;
+        }
         assert!(started <= 1001, "{started} at once");
     }
 
@@ -158,7 +164,7 @@ mod tests {
     fn a_burst_of_other_work_is_paid_back_but_not_for_ever() {
         let mut budget = CpuBudget::new(10, Duration::ZERO, Duration::ZERO);
         budget.settle(Duration::from_secs(1000), TICK);
-        let wait = budget.start(TICK).unwrap_err();
+        let wait = budget.wait(TICK).unwrap();
         assert!(wait > Duration::from_secs(15) && wait < Duration::from_secs(25), "{wait:?}");
     }
 }

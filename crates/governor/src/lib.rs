@@ -1,7 +1,7 @@
 //! How much of a volunteer's computer the crawl may use right now.
 //!
 //! [`Preferences`] say what the volunteer wants, [`Readings`] what the sensors saw, and [`Governor::decide`] turns both and
-//! the time into one [`Allowance`] with one [`Reason`]. That part is pure. Whoever consumes (fetches, processing, buckets,
+//! the time into one [`Allowance`] with one [`Reason`]. That part is pure; [`sensors`] is where the world is looked at. Whoever consumes (fetches, processing, buckets,
 //! caches) keeps to the allowance; [`CpuBudget`] and [`TokenBucket`] are the arithmetic of keeping to it smoothly.
 
 mod allowance;
@@ -15,7 +15,9 @@ mod range;
 mod readings;
 mod reason;
 mod schedule;
+pub mod sensors;
 mod snooze;
+mod squeeze;
 mod token_bucket;
 mod usage;
 
@@ -30,5 +32,6 @@ pub use readings::{Metering, Power, Readings, Screen};
 pub use reason::Reason;
 pub use schedule::{Day, Hours, InvalidDay, Schedule};
 pub use snooze::{InvalidSnooze, Snooze, SnoozeFor};
+pub use squeeze::Squeeze;
 pub use token_bucket::TokenBucket;
 pub use usage::MonthlyUsage;

@@ -47,8 +47,6 @@ pub struct Preferences {
     pub schedule: Schedule,
     /// How the system's scheduler is to treat the process.
     pub priority: Priority,
-    /// Minutes of pause after which the peer leaves the ring, so that others crawl its domains; 0 stays.
-    pub leave_after_minutes: u32,
 }
 
 /// What may be used of CPU and network. 0 is no limit.

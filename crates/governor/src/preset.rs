@@ -80,7 +80,6 @@ fn balanced() -> Preferences {
         programs: Vec::new(),
         schedule: Schedule::default(),
         priority: Priority::Lowest,
-        leave_after_minutes: 0,
     }
 }
 

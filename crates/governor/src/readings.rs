@@ -26,6 +26,27 @@ pub struct Readings {
     pub free_bytes: Option<u64>,
     /// Bytes sent and received this month.
     pub month_bytes: u64,
+    /// Sensors that cannot see, each with the reason.
+    pub missing: Vec<String>,
+}
+
+impl Readings {
+    /// Adds what another sensor saw.
+    pub fn add(&mut self, other: &Readings) {
+        fn fill<T: Clone>(own: &mut Option<T>, other: &Option<T>) {
+            if other.is_some() {
+                own.clone_from(other);
+            }
+        }
+        fill(&mut self.idle_ms, &other.idle_ms);
+        fill(&mut self.detector, &other.detector);
+        fill(&mut self.power, &other.power);
+        fill(&mut self.metering, &other.metering);
+        fill(&mut self.screen, &other.screen);
+        fill(&mut self.program, &other.program);
+        fill(&mut self.other_cpu_percent, &other.other_cpu_percent);
+        self.missing.extend_from_slice(&other.missing);
+    }
 }
 
 /// Where the power comes from.

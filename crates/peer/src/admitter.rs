@@ -130,6 +130,11 @@ impl Admitter {
         Ok(())
     }
 
+    /// Changes how much memory the seen-filters may take.
+    pub(crate) fn set_seen_budget(&mut self, bytes: usize) {
+        self.seen.set_budget(bytes);
+    }
+
     /// No more at a time than the seen-filter has room for; beyond that it would take new URLs for seen.
     fn admit_in_portions(
         &mut self,

@@ -26,6 +26,9 @@ pub struct Config {
     pub archive: ArchiveConfig,
     /// How this peer finds and meets the others.
     pub network: NetworkConfig,
+    /// What the volunteer's computer may be used for, until the volunteer says otherwise through the API: a preset, single
+    /// fields, or both. Empty is a computer without a user: always, without limits.
+    pub preferences: toml::Table,
 }
 
 /// The local API. It always listens on loopback only.
@@ -302,6 +305,12 @@ impl Config {
             config = config.with(setting)?;
         }
         Ok(config)
+    }
+
+    /// The same for a computer with a user in front of it: the balanced preset, where the settings name none.
+    pub fn with_a_user(mut self) -> Self {
+        self.preferences.entry("preset").or_insert_with(|| "balanced".into());
+        self
     }
 
     /// All settings as the text of a settings file.

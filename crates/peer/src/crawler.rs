@@ -22,15 +22,18 @@ use crate::{
     resolver::ResolveError,
     robots_fetch::RobotsAnswer,
     status::{State, Status, Totals},
+    steward::Steward,
     swarm::{
         change::Changes,
         tenancy::{Claim, Tenancy},
         value::Value,
         wire::LinksAnswer,
     },
+    throttle::Throttle,
     writer::{Order, Writer},
 };
 use apoidea_crawl::{Action, Connection as KeepOrClose, Event, Frontier, Origin, Report};
+use apoidea_governor::Allowance;
 use apoidea_model::{Domain, Link, PageUrl, PeerId, Pending, Slot, Target, Time};
 use apoidea_overlay::Overlay;
 use apoidea_store::{Commit, ReadError, Store};
@@ -42,11 +45,14 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{Notify, mpsc, oneshot},
+    sync::{Notify, mpsc, oneshot, watch},
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 
+/// Domains and bytes of seen-filters that stay in memory however short it is: a crawl needs a few of each to go on.
+const LEAST_RESIDENT: usize = 64;
+const LEAST_SEEN_BYTES: usize = 1 << 20;
 /// Findings taken in before the frontier is asked again.
 const MAX_FINDINGS_AT_ONCE: usize = 256;
 /// States of domains that changed are written after this, together.
@@ -57,7 +63,6 @@ const DONE_AFTER: Duration = Duration::from_secs(60);
 const RESIDENT: Time = Time::NEVER;
 const TOTALS_VALUE: &str = "totals";
 const QUEUED_VALUE: &str = "queued";
-const PAUSED_VALUE: &str = "paused";
 /// Pages whose links wait for other owners; no fetch starts while there are more.
 const MAX_OUTBOX: u64 = 100_000;
 
@@ -93,8 +98,13 @@ pub(crate) struct Parts {
     pub findings: mpsc::UnboundedReceiver<Finding>,
     pub commands: mpsc::Receiver<Command>,
     pub reporter: Reporter,
-    /// Fetches at the same time while not paused.
+    /// Fetches at the same time, if the allowance is not less.
     pub fetches: usize,
+    pub allowance: watch::Receiver<Allowance>,
+    pub throttle: Arc<Throttle>,
+    pub steward: Arc<Steward>,
+    /// Domains in memory, and bytes for seen-filters, while there is memory enough.
+    pub usual_sizes: (usize, usize),
     pub swarm: SwarmParts,
 }
 
@@ -119,6 +129,10 @@ pub(crate) struct Crawler {
     save_at: Option<Instant>,
     totals: Totals,
     paused: bool,
+    /// Pages in processing at most: fewer when memory is short.
+    max_processing: usize,
+    /// When the throttle lets the next fetch start.
+    resume_at: Option<Instant>,
     /// Look-ups of addresses under way.
     resolving: usize,
     trouble: Option<String>,
@@ -149,7 +163,6 @@ impl Crawler {
     pub(crate) fn recover(parts: Parts) -> Result<Self, AdmitError> {
         let store = &parts.store;
         let totals = store.value(TOTALS_VALUE)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let paused = store.value(PAUSED_VALUE)?.is_some();
         let mut commit = Commit::new();
         let cut_off = store.parked_from(RESIDENT)?;
         let stored =
@@ -179,7 +192,9 @@ impl Crawler {
             dirty: HashSet::new(),
             save_at: None,
             totals: totals.unwrap_or_default(),
-            paused,
+            paused: false,
+            max_processing: Processing::MAX_PAGES,
+            resume_at: None,
             resolving: 0,
             trouble: None,
             deferred: VecDeque::new(),
@@ -196,7 +211,7 @@ impl Crawler {
         };
         crawler.recall_refusals()?;
         crawler.begin_tenure(now())?;
-        crawler.set_fetches();
+        crawler.take_allowance();
         Ok(crawler)
     }
 
@@ -211,17 +226,25 @@ impl Crawler {
             tokio::select! {
                 Some(finding) = self.parts.findings.recv() => self.take_all(finding).await,
                 Some(command) = self.parts.commands.recv() => self.obey(command).await,
+                Ok(()) = self.parts.allowance.changed() => {
+                    self.take_allowance();
+                    self.publish(self.state());
+                }
                 () = sleep_until(wake) => self.save_if_due().await,
-                _ = every_second.tick() => self.publish(self.state()),
+                _ = every_second.tick() => {
+                    self.take_allowance();
+                    self.publish(self.state());
+                }
                 () = stop.cancelled() => break,
             }
         }
         self.shut_down().await
     }
 
-    /// Carries out what the frontier wants, as long as pages are not piling up and the disk works.
+    /// Carries out what the frontier wants, as long as it is allowed, pages are not piling up and the disk works.
     fn pump(&mut self) {
-        while !self.is_held_up() {
+        self.resume_at = None;
+        while !self.is_held_up() && self.may_start() {
             let now = now();
             let Some(action) = self.parts.frontier.poll(now) else { break };
             self.attempt(action, now);
@@ -229,11 +252,18 @@ impl Crawler {
     }
 
     fn is_held_up(&self) -> bool {
-        self.trouble.is_some() || self.processing.is_full() || self.has_full_outbox()
+        self.trouble.is_some() || self.processing.is_full(self.max_processing) || self.has_full_outbox()
     }
 
     fn has_full_outbox(&self) -> bool {
         self.parts.store.outbox_count().is_ok_and(|count| count > MAX_OUTBOX)
+    }
+
+    /// Paused, nothing starts: no look-up, no fetch. Otherwise the next thing starts when the last is paid for.
+    fn may_start(&mut self) -> bool {
+        let wait = self.parts.throttle.wait();
+        self.resume_at = wait.map(|wait| Instant::now() + wait);
+        !self.paused && wait.is_none()
     }
 
     /// Carries out an action, now or when the disk works again.
@@ -276,6 +306,7 @@ impl Crawler {
                 tokio::spawn(self.parts.work.clone().fetch_robots(domain, origin, url, address));
             }
             Action::Fetch { domain, pending, address, connection } => {
+                self.parts.throttle.start();
                 self.processing.begin(&domain, pending.slot);
                 let connection = match connection {
                     KeepOrClose::KeepAlive => Connection::Keep,
@@ -361,9 +392,7 @@ impl Crawler {
     async fn obey(&mut self, command: Command) {
         match command {
             Command::Seed(urls, reply) => self.seed(urls, reply).await,
-            Command::Pause(reply) => self.set_paused(true, reply).await,
             Command::Refusal(change, reply) => self.change_refusals(change, reply).await,
-            Command::Resume(reply) => self.set_paused(false, reply).await,
             Command::Swarm(order) => self.obey_swarm(order),
         }
     }
@@ -398,28 +427,26 @@ impl Crawler {
         durable
     }
 
-    async fn set_paused(&mut self, paused: bool, reply: oneshot::Sender<()>) {
-        self.paused = paused;
-        self.set_fetches();
-        let mut commit = Commit::new();
-        if paused {
-            commit.set_value(PAUSED_VALUE, b"1")
-        } else {
-            commit.remove_value(PAUSED_VALUE)
-        }
-        self.order(Order { commit, ..Order::default() }).await;
-        self.publish(self.state());
-        let _ = reply.send(());
-    }
-
-    fn set_fetches(&mut self) {
-        let fetches = if self.paused || self.quiescing.is_some() { 0 } else { self.parts.fetches };
-        self.parts.frontier.set_fetches(fetches);
+    fn take_allowance(&mut self) {
+        let parts = &mut self.parts;
+        let allowance = parts.allowance.borrow_and_update();
+        self.paused = allowance.is_paused();
+        let allowed = allowance.fetches.map_or(usize::MAX, |fetches| fetches as usize);
+        drop(allowance);
+        let squeeze = parts.steward.squeeze();
+        let fetches = squeeze.of(parts.fetches.min(allowed), 1);
+        let is_still = self.paused || self.quiescing.is_some();
+        parts.frontier.set_fetches(if is_still { 0 } else { fetches });
+        parts.frontier.set_resident(squeeze.of(parts.usual_sizes.0, LEAST_RESIDENT));
+        parts.admitter.set_seen_budget(squeeze.of(parts.usual_sizes.1, LEAST_SEEN_BYTES));
+        self.max_processing = squeeze.of(Processing::MAX_PAGES, fetches);
     }
 
     fn next_wake(&self) -> Instant {
         let frontier = self.parts.frontier.next_timeout();
-        let wait = if self.is_held_up() {
+        let wait = if let Some(resume_at) = self.resume_at {
+            resume_at.saturating_duration_since(Instant::now())
+        } else if self.is_held_up() || self.paused {
             Duration::from_secs(1)
         } else {
             frontier.since(now()).min(Duration::from_secs(60))

@@ -9,6 +9,7 @@ use crate::{
     gate::{Gaps, Gate},
     judge,
     reach::{Contactable, Refusal},
+    throttle::{Throttle, Ticket},
 };
 use apoidea_model::{Domain, PageUrl};
 use apoidea_store::archive::Head;
@@ -44,6 +45,8 @@ pub const MAX_BODY_BYTES: usize = 2 << 20;
 const ACCEPTED: &str = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.1";
 /// What is understood.
 const ACCEPTED_ENCODINGS: &str = "gzip, br";
+/// What a request takes on the wire besides its URL, about.
+const REQUEST_BYTES: u64 = 220;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -57,6 +60,7 @@ pub struct Fetcher {
     contactable: Contactable,
     gate: Gate,
     gaps: PerNetwork,
+    throttle: Arc<Throttle>,
 }
 
 /// The floors between requests; see [`Gaps`].
@@ -133,7 +137,12 @@ pub enum SetupError {
 
 impl Fetcher {
     /// A fetcher for these settings.
-    pub fn new(config: &CrawlConfig, contactable: Contactable, global: Gaps) -> Result<Self, SetupError> {
+    pub fn new(
+        config: &CrawlConfig,
+        contactable: Contactable,
+        global: Gaps,
+        throttle: Arc<Throttle>,
+    ) -> Result<Self, SetupError> {
         let pins = Pins::default();
         let client = Client::builder()
             .user_agent(USER_AGENT)
@@ -156,7 +165,8 @@ impl Fetcher {
             host: config.private_delay_ms.as_millis(),
             address: config.private_address_delay_ms.as_millis(),
         };
-        Ok(Fetcher { client, pins, contactable, gate: Gate::default(), gaps: PerNetwork { global, private } })
+        let gaps = PerNetwork { global, private };
+        Ok(Fetcher { client, pins, contactable, gate: Gate::default(), gaps, throttle })
     }
 
     /// Fetches `url` from `address`. Waits at the gate first; that time is not part of [`Response::elapsed`].
@@ -171,10 +181,12 @@ impl Fetcher {
         self.contactable.check_address(address)?;
         let domain = url.domain();
         let gaps = if self.contactable.is_private(address) { self.gaps.private } else { self.gaps.global };
+        let ticket = self.throttle.request(REQUEST_BYTES + url.as_str().len() as u64).await;
         let _pass = self.gate.enter(&domain, address, gaps).await;
         let _pin = self.pins.pin(domain, address);
-        let exchange = self.exchange(url, address, wanted, connection);
-        tokio::time::timeout(TOTAL_TIMEOUT, exchange).await.unwrap_or(Err(FetchError::Timeout))
+        let exchange = self.exchange(url, address, wanted, connection, ticket);
+        let patience = TOTAL_TIMEOUT + self.throttle.slack(MAX_BODY_BYTES);
+        tokio::time::timeout(patience, exchange).await.unwrap_or(Err(FetchError::Timeout))
     }
 
     async fn exchange(
@@ -183,6 +195,7 @@ impl Fetcher {
         address: IpAddr,
         wanted: Wanted,
         connection: Connection,
+        mut ticket: Ticket<'_>,
     ) -> Result<Response, FetchError> {
         let started = Instant::now();
         let mut request = self.client.get(url.to_url());
@@ -194,9 +207,13 @@ impl Fetcher {
         self.contactable.check_address(address)?;
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
+        ticket.receive(head_bytes(&headers)).await;
         let is_wanted = wanted == Wanted::Anything || judge::is_page(&headers);
-        let (raw_body, extent) =
-            if is_wanted { read_body(&mut response).await? } else { (Bytes::new(), Extent::Truncated) };
+        let (raw_body, extent) = if is_wanted {
+            read_body(&mut response, &mut ticket).await?
+        } else {
+            (Bytes::new(), Extent::Truncated)
+        };
         Ok(Response { status, headers, raw_body, extent, address, elapsed: started.elapsed() })
     }
 }
@@ -214,10 +231,21 @@ pub fn request_head(url: &PageUrl) -> Head {
     Head { first_line: format!("GET {} HTTP/1.1", url.path_and_query()), headers: headers.to_vec() }
 }
 
-async fn read_body(response: &mut reqwest::Response) -> Result<(Bytes, Extent), FetchError> {
+/// About what a response head takes on the wire.
+fn head_bytes(headers: &HeaderMap) -> u64 {
+    const STATUS_LINE: usize = 19;
+    let lines = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    (STATUS_LINE + lines.sum::<usize>()) as u64
+}
+
+async fn read_body(
+    response: &mut reqwest::Response,
+    ticket: &mut Ticket<'_>,
+) -> Result<(Bytes, Extent), FetchError> {
     let expected = response.content_length().unwrap_or(0).min(MAX_BODY_BYTES as u64) as usize;
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| classify(&error))? {
+        ticket.receive(chunk.len() as u64).await;
         if body.is_empty() && chunk.len() == expected {
             return Ok((chunk, Extent::Whole));
         }

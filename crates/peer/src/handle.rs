@@ -3,16 +3,21 @@
 use crate::{
     domains,
     network::{Network, NetworkStatus},
+    preferences_file::PreferencesError,
     status::{DomainRow, PageEvent, Status},
+    steward::{ChangeError, Steward},
     swarm::orders::SwarmOrder,
 };
+use apoidea_governor::{Preferences, SnoozeFor};
 use apoidea_model::{Domain, PageUrl, PeerId};
 use apoidea_overlay::LookupError;
 use apoidea_store::{ReadError, Store};
+use serde_json::{Map, Value};
 use std::{
     collections::{BTreeSet, VecDeque},
     net::IpAddr,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -21,15 +26,14 @@ const RECENT_PAGES: usize = 100;
 /// Pages that a slow listener may lag behind before it misses some.
 const PAGE_BACKLOG: usize = 256;
 
+/// How long an order waits for the status to show it.
+const CATCH_UP: Duration = Duration::from_secs(2);
+
 /// What a face may ask of the crawler.
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Admit these URLs; answered when they are durable.
     Seed(Vec<PageUrl>, oneshot::Sender<SeedOutcome>),
-    /// Start no more fetches.
-    Pause(oneshot::Sender<()>),
-    /// Go on.
-    Resume(oneshot::Sender<()>),
     /// Change what is refused; answered with all that is.
     Refusal(Refusal, oneshot::Sender<RefusalOutcome>),
     /// What other peers make necessary.
@@ -66,6 +70,7 @@ pub struct Handle {
     pub(crate) pages: PageFeed,
     pub(crate) store: Store,
     pub(crate) network: Arc<Network>,
+    pub(crate) steward: Arc<Steward>,
 }
 
 impl Handle {
@@ -94,14 +99,43 @@ impl Handle {
         self.order(|reply| Command::Seed(urls, reply)).await
     }
 
-    /// Starts no more fetches; those under way finish.
-    pub async fn pause(&self) -> Result<(), Stopped> {
-        self.order(Command::Pause).await
+    /// Starts no more fetches until told to go on; those under way finish.
+    pub async fn pause(&self) -> Result<(), PreferencesError> {
+        self.snooze(SnoozeFor::UntilResumed).await
     }
 
-    /// Goes on crawling.
-    pub async fn resume(&self) -> Result<(), Stopped> {
-        self.order(Command::Resume).await
+    /// Starts no more fetches for a while.
+    pub async fn snooze(&self, length: SnoozeFor) -> Result<(), PreferencesError> {
+        self.steward.snooze(Some(length)).await?;
+        self.caught_up().await;
+        Ok(())
+    }
+
+    /// Ends a pause or snooze.
+    pub async fn resume(&self) -> Result<(), PreferencesError> {
+        self.steward.snooze(None).await?;
+        self.caught_up().await;
+        Ok(())
+    }
+
+    /// What the volunteer wants.
+    pub fn preferences(&self) -> Preferences {
+        self.steward.preferences()
+    }
+
+    /// Changes what the volunteer wants, field by field; see [`Preferences::with`].
+    pub async fn change_preferences(&self, changes: &Map<String, Value>) -> Result<Preferences, ChangeError> {
+        let changed = self.steward.change(changes).await?;
+        self.caught_up().await;
+        Ok(changed)
+    }
+
+    /// Waits, but not for long, until the status shows the allowance in force.
+    async fn caught_up(&self) {
+        let allowance = self.steward.watch().borrow().clone();
+        let mut status = self.status.clone();
+        let shown = status.wait_for(|status| status.allowance == allowance);
+        let _ = tokio::time::timeout(CATCH_UP, shown).await;
     }
 
     /// The domains refused by hand.

@@ -21,6 +21,8 @@ mod network;
 mod page;
 mod peer;
 mod places;
+mod preferences_file;
+mod priority;
 mod process;
 mod processing;
 mod rate;
@@ -31,12 +33,15 @@ mod resolver;
 mod robots_fetch;
 mod seen_cache;
 mod status;
+mod steward;
 mod swarm;
+mod throttle;
 #[cfg(test)]
 mod typescript;
 mod writer;
 
-pub use api::{DomainQuery, OpenLink, RefusalRequest, RefusedSeed, SeedAnswer, SeedRequest};
+pub use api::{DomainQuery, OpenLink, RefusalRequest, RefusedSeed, SeedAnswer, SeedRequest, SnoozeRequest};
+pub use apoidea_governor as governor;
 pub use apoidea_overlay::LocalDiscovery;
 pub use config::{
     ApiConfig, ArchiveConfig, Bounded, Config, ConfigError, CrawlConfig, NetworkConfig, OutOfRange,
@@ -49,5 +54,7 @@ pub use journal::{Note, Topic};
 pub use network::{NetworkError, NetworkStatus};
 pub use peer::{API_ADDRESS_FILE, API_TOKEN_FILE, ARCHIVE_FOLDER, Peer, StartError};
 pub use places::{Country, Whereabouts};
+pub use preferences_file::{PREFERENCES_FILE, PreferencesError};
 pub use status::{DomainRow, PageEvent, State, Status, Totals};
+pub use steward::ChangeError;
 pub use swarm::COPIES;

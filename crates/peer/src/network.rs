@@ -3,15 +3,16 @@
 use crate::config::{NetworkConfig, OverlayChoice};
 use apoidea_model::{Domain, PeerId};
 use apoidea_overlay::{
-    AddressBook, AddressPolicy, Chord, ChordSettings, Entry, Fixed, FixedSettings, Identity, IdentityError,
-    LookupError, Overlay, PeerView, Phase, RingSettings, Service, Settings, Standing, StartError, Traffic,
-    Transport,
+    AddressBook, AddressPolicy, Bandwidth, Chord, ChordSettings, Entry, Fixed, FixedSettings, Identity,
+    IdentityError, LookupError, Overlay, PeerView, Phase, RingSettings, Service, Settings, Standing,
+    StartError, Traffic, Transport,
 };
 use apoidea_store::{Commit, Store};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    num::NonZeroU64,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -167,6 +168,18 @@ impl Network {
                 format!("member of a fixed network of {} peers, {down} of them down", fixed.size())
             }
         }
+    }
+
+    /// Bytes received and sent since the start, as far as the overlay sees them.
+    pub(crate) fn traffic_bytes(&self) -> (u64, u64) {
+        let traffic = self.transport().traffic();
+        traffic.kinds.values().fold((0, 0), |(down, up), kind| (down + kind.bytes_in, up + kind.bytes_out))
+    }
+
+    /// Limits what the crawl's requests to other peers may use.
+    pub(crate) fn limit_bandwidth(&self, down: Option<u64>, up: Option<u64>) {
+        let (down, up) = (down.and_then(NonZeroU64::new), up.and_then(NonZeroU64::new));
+        self.transport().limit_bandwidth(Bandwidth { down, up });
     }
 
     /// Writes down whom this peer has met, for the next start.

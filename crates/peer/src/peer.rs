@@ -11,11 +11,13 @@ use crate::{
     handle::{Handle, PageFeed},
     network::{Network, NetworkError, REMEMBER_EVERY},
     page::{PageWork, now},
+    preferences_file::{PreferencesError, PreferencesFile},
     process::Processor,
     reach::Contactable,
     reporter::Reporter,
     resolver::{ResolveError, Resolver},
     status::{State, Status},
+    steward::Steward,
     swarm::{
         courier::Courier,
         desk::{Desk, Staff},
@@ -26,9 +28,14 @@ use crate::{
         sweep::Sweeper,
         tenancy::Tenancy,
     },
+    throttle::{self, Throttle},
     writer::Writer,
 };
 use apoidea_crawl::{Frontier, FrontierConfig, PrivatePace, Refusals, politeness};
+use apoidea_governor::{
+    Preferences,
+    sensors::{self, Senses},
+};
 use apoidea_model::PeerId;
 use apoidea_store::{
     OpenError, Store,
@@ -75,6 +82,7 @@ pub struct Peer {
     memory: JoinHandle<()>,
     desk: Arc<Desk>,
     swarm: Vec<AbortOnDrop>,
+    governing: [JoinHandle<()>; 2],
     writer: thread::JoinHandle<()>,
     folder: PathBuf,
 }
@@ -111,6 +119,9 @@ pub enum StartError {
     /// The peer cannot take its place in the network.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// The volunteer's preferences cannot be used.
+    #[error(transparent)]
+    Preferences(#[from] PreferencesError),
     /// A file of the data folder cannot be used.
     #[error("{0}")]
     Files(String),
@@ -140,12 +151,15 @@ impl Peer {
         let index = Arc::new(LocalIndex::new(store.clone(), news));
         let ring_index =
             RingIndex { overlay: overlay.clone(), tenancy: tenancy.clone(), local: index.clone() };
+        let throttle = Arc::new(Throttle::new());
+        let steward = Arc::new(steward(&config, folder, throttle.clone())?);
         let (findings, inbox) = mpsc::unbounded_channel();
-        let work = Arc::new(page_work(&config, Arc::new(ring_index), findings.clone())?);
+        let work = Arc::new(page_work(&config, Arc::new(ring_index), throttle.clone(), findings.clone())?);
         let admitter = admitter(&config, &store, overlay.me())?;
-        let (writer, writer_thread) = Writer::start(store.clone(), archive, findings.clone())
-            .map_err(|error| StartError::Files(format!("cannot start a thread: {error}")))?;
-        let (reporter, status) = Reporter::new(now(), network.clone());
+        let (writer, writer_thread) =
+            Writer::start(store.clone(), archive, findings.clone(), steward.watch())
+                .map_err(|error| StartError::Files(format!("cannot start a thread: {error}")))?;
+        let (reporter, status) = Reporter::new(now(), network.clone(), steward.clone());
         let (commands, orders) = mpsc::channel(MAX_COMMANDS);
         let pages = PageFeed::new();
         let (puller, bell) = (Puller::default(), Arc::new(Notify::new()));
@@ -160,6 +174,10 @@ impl Peer {
             commands: orders,
             reporter,
             fetches: config.crawl.fetches.as_usize(),
+            allowance: steward.watch(),
+            throttle: throttle.clone(),
+            steward: steward.clone(),
+            usual_sizes: usual_sizes(&config),
             swarm: SwarmParts {
                 me: overlay.me(),
                 overlay: overlay.clone(),
@@ -211,13 +229,19 @@ impl Peer {
             tokio::spawn(settler.run(changes)),
             tokio::spawn(courier.run()),
         ]);
-        let handle = Handle { commands, status, pages, store, network: network.clone() };
+        let handle =
+            Handle { commands, status, pages, store, network: network.clone(), steward: steward.clone() };
+        let governing = [
+            tokio::spawn(steward.run(stop.child_token())),
+            tokio::spawn(throttle::measure(throttle, network.clone(), stop.child_token())),
+        ];
         let peer = Peer {
             api: tokio::spawn(api::serve(listener, handle.clone(), access.clone(), stop.child_token())),
             crawler: tokio::spawn(crawler.run(stop.child_token())),
             memory: tokio::spawn(remember_peers(network, stop.child_token())),
             desk,
             swarm,
+            governing,
             handle,
             address,
             access,
@@ -268,6 +292,9 @@ impl Peer {
         self.stop.cancel();
         let last = self.crawler.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
         let _ = self.memory.await;
+        for task in self.governing {
+            let _ = task.await;
+        }
         drop(self.swarm);
         if is_among_others && let Some(staff) = staff {
             staff.farewell.is_leaving.store(true, Relaxed);
@@ -354,17 +381,26 @@ fn open_archive(
 fn page_work(
     config: &Config,
     index: Arc<dyn ContentIndex>,
+    throttle: Arc<Throttle>,
     findings: mpsc::UnboundedSender<crate::crawler::Finding>,
 ) -> Result<PageWork, StartError> {
     let contactable = Contactable::new(&config.crawl);
     let floors = Gaps { host: politeness::HOST_DELAY, address: politeness::ADDRESS_DELAY };
     Ok(PageWork {
-        fetcher: Fetcher::new(&config.crawl, contactable.clone(), floors)?,
+        fetcher: Fetcher::new(&config.crawl, contactable.clone(), floors, throttle)?,
         resolver: Resolver::new(&config.crawl, contactable)?,
         processor: Processor::new(config.archive.keep),
         content: ContentDesk::open(index),
         findings,
     })
+}
+
+/// Looks after the volunteer's computer, by the preferences that were set last.
+fn steward(config: &Config, folder: &Path, throttle: Arc<Throttle>) -> Result<Steward, StartError> {
+    let file = PreferencesFile::new(folder);
+    let preferences = file.load(Preferences::dedicated(), &config.preferences)?;
+    let senses = Senses::start(sensors::of_this_system(), &preferences);
+    Ok(Steward::new(preferences, file, senses, throttle, folder.to_owned()))
 }
 
 fn admitter(config: &Config, store: &Store, me: PeerId) -> Result<Admitter, StartError> {
@@ -378,6 +414,12 @@ fn admitter(config: &Config, store: &Store, me: PeerId) -> Result<Admitter, Star
         refusals.add(&path.display().to_string(), &text).map_err(wrong)?;
     }
     Ok(Admitter::new(store.clone(), &config.crawl, refusals, me, now())?)
+}
+
+/// Domains in memory, and bytes for seen-filters.
+fn usual_sizes(config: &Config) -> (usize, usize) {
+    let seen_bytes = usize::try_from(config.crawl.seen_memory_mib.mib_as_bytes()).unwrap_or(usize::MAX);
+    (config.crawl.resident_domains.as_usize(), seen_bytes)
 }
 
 fn frontier_config(config: &Config) -> FrontierConfig {

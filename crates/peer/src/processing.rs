@@ -6,8 +6,6 @@
 use apoidea_model::{Domain, Slot};
 use std::collections::{HashMap, HashSet};
 
-/// Most pages in processing.
-const MAX_PAGES: usize = 1024;
 /// Most bytes of bodies and records in processing: a few seconds of a fast connection, and a quarter of what the
 /// smallest peer may take.
 const MAX_BYTES: u64 = 24 << 20;
@@ -21,6 +19,9 @@ pub(crate) struct Processing {
 }
 
 impl Processing {
+    /// Most pages in processing.
+    pub(crate) const MAX_PAGES: usize = 1024;
+
     pub(crate) fn begin(&mut self, domain: &Domain, slot: Slot) {
         let is_new = self.by_domain.entry(domain.clone()).or_default().insert(slot, 0).is_none();
         self.pages += usize::from(is_new);
@@ -64,9 +65,9 @@ impl Processing {
         self.pages
     }
 
-    /// Is there no room for another page?
-    pub(crate) fn is_full(&self) -> bool {
-        self.pages >= MAX_PAGES || self.bytes >= MAX_BYTES
+    /// Is there no room for another page, if there may be so many?
+    pub(crate) fn is_full(&self, max_pages: usize) -> bool {
+        self.pages >= max_pages || self.bytes >= MAX_BYTES
     }
 }
 
@@ -83,16 +84,16 @@ mod tests {
             processing.begin(&domain, slot(sequence));
             processing.weigh(&domain, slot(sequence), 2 << 20);
         }
-        assert!(processing.is_full());
+        assert!(processing.is_full(Processing::MAX_PAGES));
         processing.weigh(&domain, slot(3), 1 << 20);
-        assert!(!processing.is_full());
+        assert!(!processing.is_full(Processing::MAX_PAGES));
         processing.weigh(&domain, slot(3), 2 << 20);
         processing.end(&domain, slot(4));
         processing.end(&domain, slot(4));
-        assert!(!processing.is_full());
+        assert!(!processing.is_full(Processing::MAX_PAGES));
         (0..12).for_each(|sequence| processing.end(&domain, slot(sequence)));
         assert!(processing.len() == 0 && !processing.has(&domain));
-        (0..MAX_PAGES as u64).for_each(|sequence| processing.begin(&domain, slot(sequence)));
-        assert!(processing.is_full());
+        (0..Processing::MAX_PAGES as u64).for_each(|sequence| processing.begin(&domain, slot(sequence)));
+        assert!(processing.is_full(Processing::MAX_PAGES));
     }
 }

@@ -4,7 +4,9 @@ use crate::{
     network::Network,
     rate::Rate,
     status::{State, Status, Totals},
+    steward::Steward,
 };
+use apoidea_governor::{Allowance, Pace, Readings};
 use apoidea_model::Time;
 use std::{sync::Arc, time::Instant};
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
@@ -16,6 +18,7 @@ pub(crate) struct Reporter {
     pages: Rate,
     bytes: Rate,
     network: Arc<Network>,
+    steward: Arc<Steward>,
     /// Not on every system.
     system: Option<System>,
     /// Bytes in the archive, as last heard.
@@ -38,13 +41,19 @@ pub(crate) struct Snapshot<'a> {
 
 impl Reporter {
     /// A reporter and the status it publishes.
-    pub(crate) fn new(started: Time, network: Arc<Network>) -> (Self, watch::Receiver<Status>) {
-        let (status, watch) = watch::channel(Status::starting(started));
+    pub(crate) fn new(
+        started: Time,
+        network: Arc<Network>,
+        steward: Arc<Steward>,
+    ) -> (Self, watch::Receiver<Status>) {
+        let allowance = steward.watch().borrow().clone();
+        let (status, watch) = watch::channel(Status { allowance, ..Status::starting(started) });
         let reporter = Reporter {
             status,
             pages: Rate::default(),
             bytes: Rate::default(),
             network,
+            steward,
             system: System::new().ok(),
             archive_bytes: 0,
         };
@@ -54,11 +63,12 @@ impl Reporter {
     pub(crate) fn publish(&mut self, snapshot: Snapshot<'_>, at: Time) {
         let now = Instant::now();
         let memory_bytes = self.memory_bytes();
+        let allowance = self.steward.watch().borrow().clone();
         let started = self.status.borrow().started;
         let status = Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             state: snapshot.state,
-            reason: reason(&snapshot),
+            reason: reason(&snapshot, &allowance),
             started,
             at,
             pages_per_second: self.pages.sample(now, snapshot.totals.pages),
@@ -75,6 +85,8 @@ impl Reporter {
             memory_bytes,
             network: self.network.standing(),
             attention: snapshot.trouble.map(str::to_owned),
+            allowance,
+            readings: self.steward.readings(),
         };
         self.status.send_replace(status);
     }
@@ -115,14 +127,17 @@ impl Status {
             memory_bytes: 0,
             network: "joining".to_owned(),
             attention: None,
+            allowance: Allowance::default(),
+            readings: Readings::default(),
         }
     }
 }
 
-fn reason(snapshot: &Snapshot<'_>) -> String {
+fn reason(snapshot: &Snapshot<'_>, allowance: &Allowance) -> String {
     match snapshot.state {
+        State::Paused => allowance.sentence.clone(),
+        State::Crawling if allowance.pace == Pace::Gentle => allowance.sentence.clone(),
         State::Crawling => "Crawling".to_owned(),
-        State::Paused => "Paused by you".to_owned(),
         State::Stopping => "Stopping".to_owned(),
         State::Idle if snapshot.queued > 0 => {
             format!(

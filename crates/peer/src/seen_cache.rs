@@ -76,6 +76,11 @@ impl SeenCache {
         Ok(())
     }
 
+    /// Changes how much memory the filters may take; cold ones go as others are used.
+    pub(crate) fn set_budget(&mut self, bytes: usize) {
+        self.budget_bytes = bytes;
+    }
+
     /// Drops a filter that knows of URLs which did not reach the store.
     pub(crate) fn forget(&mut self, domain: &Domain) {
         self.remove(domain);

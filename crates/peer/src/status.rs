@@ -1,5 +1,6 @@
 //! What a peer says about itself: one snapshot, the same words in the API, the command line and the dashboard.
 
+use apoidea_governor::{Allowance, Readings};
 use apoidea_model::{Domain, PageUrl, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -45,6 +46,10 @@ pub struct Status {
     pub network: String,
     /// What needs the operator's attention, such as a full disk.
     pub attention: Option<String>,
+    /// What may be used right now, and why not more.
+    pub allowance: Allowance,
+    /// What the sensors saw last.
+    pub readings: Readings,
 }
 
 /// What the peer is doing.

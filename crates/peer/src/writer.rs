@@ -5,6 +5,7 @@
 //! still in its queue, and what the archive holds beyond the note is cut off at the next start.
 
 use crate::crawler::Finding;
+use apoidea_governor::Allowance;
 use apoidea_model::{Domain, Slot};
 use apoidea_store::{
     Commit, CommitError, Store,
@@ -15,7 +16,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// Least time between two commits: a disk that spins can sync about this often without being heard.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -50,11 +51,13 @@ impl Writer {
         store: Store,
         archive: Option<(PathBuf, Archive)>,
         findings: mpsc::UnboundedSender<Finding>,
+        allowance: watch::Receiver<Allowance>,
     ) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
         let (orders, inbox) = mpsc::channel(MAX_GROUP);
         let room = RoomCheck {
             folder: archive.as_ref().map(|(folder, _)| folder.clone()).unwrap_or_default(),
             last: None,
+            allowance,
         };
         let desk = Desk { store, archive: archive.map(|(_, archive)| archive), findings, room };
         let thread = thread::Builder::new().name("writer".to_owned()).spawn(move || desk.run(inbox))?;
@@ -78,6 +81,7 @@ struct Desk {
 struct RoomCheck {
     folder: PathBuf,
     last: Option<Instant>,
+    allowance: watch::Receiver<Allowance>,
 }
 
 impl RoomCheck {
@@ -85,6 +89,8 @@ impl RoomCheck {
         if self.last.is_some_and(|last| last.elapsed() < ROOM_PERIOD) {
             return Ok(());
         }
+        let Allowance { disk_bytes, keep_free_bytes, .. } = *self.allowance.borrow();
+        archive.limit(disk_bytes, keep_free_bytes);
         // Where the system does not tell, only the quota counts.
         let free_bytes = fs4::available_space(&self.folder).unwrap_or(u64::MAX);
         let (room, removed) = archive.make_room(free_bytes)?;

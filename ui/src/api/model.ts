@@ -79,7 +79,15 @@ network: string,
 /**
  * What needs the operator's attention, such as a full disk.
  */
-attention: string | null, };
+attention: string | null, 
+/**
+ * What may be used right now, and why not more.
+ */
+allowance: Allowance, 
+/**
+ * What the sensors saw last.
+ */
+readings: Readings, };
 
 /**
  * What the peer is doing.
@@ -568,11 +576,7 @@ schedule: Schedule,
 /**
  * How the system's scheduler is to treat the process.
  */
-priority: Priority, 
-/**
- * Minutes of pause after which the peer leaves the ring, so that others crawl its domains; 0 stays.
- */
-leave_after_minutes: number, };
+priority: Priority, };
 
 /**
  * A set of values.
@@ -813,7 +817,11 @@ free_bytes: number | null,
 /**
  * Bytes sent and received this month.
  */
-month_bytes: number, };
+month_bytes: number, 
+/**
+ * Sensors that cannot see, each with the reason.
+ */
+missing: Array<string>, };
 
 /**
  * Where the power comes from.

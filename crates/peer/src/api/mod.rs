@@ -7,9 +7,11 @@ mod access;
 mod dashboard;
 mod events;
 mod guard;
+mod limits;
 mod metrics;
 
 pub use access::Access;
+pub use limits::SnoozeRequest;
 
 use guard::Guard;
 
@@ -79,8 +81,7 @@ fn router(api: Api) -> Router {
         .route("/api/refusals", get(refusals).post(refuse).delete(allow))
         .route("/api/peers", get(peers))
         .route("/api/owners", get(owners))
-        .route("/api/pause", post(pause))
-        .route("/api/resume", post(resume))
+        .merge(limits::routes())
         .route("/api/link", post(link))
         .route("/metrics", get(metrics::text))
         .route("/", get(dashboard::page))
@@ -266,16 +267,6 @@ async fn allow(
     let refused = refused.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why))?;
     api.journal.note(Topic::Owner, format!("You allowed {domain} again"));
     Ok(Json(refused))
-}
-
-async fn pause(State(api): State<Api>) -> Result<Json<Status>, Problem> {
-    api.handle.pause().await?;
-    Ok(Json(api.handle.status()))
-}
-
-async fn resume(State(api): State<Api>) -> Result<Json<Status>, Problem> {
-    api.handle.resume().await?;
-    Ok(Json(api.handle.status()))
 }
 
 /// A path that opens the dashboard once, in a browser that has no token.

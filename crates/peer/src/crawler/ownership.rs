@@ -50,7 +50,7 @@ impl Crawler {
             SwarmOrder::Forget(domain, stamp) => self.forget(&domain, stamp),
             SwarmOrder::Quiesce(reply) => {
                 self.quiescing = Some(reply);
-                self.set_fetches();
+                self.take_allowance();
                 Ok(())
             }
         };

@@ -59,6 +59,8 @@ pub struct Position {
 pub struct Archive {
     pub(super) folder: PathBuf,
     pub(super) options: Options,
+    /// Quota and free space that the volunteer asks for, instead of those of the options.
+    pub(super) asked: (Option<u64>, Option<u64>),
     /// Closed files by number, with their bytes.
     pub(super) closed: BTreeMap<u64, (FileName, u64)>,
     open: Option<OpenFile>,
@@ -80,6 +82,7 @@ impl Archive {
         let mut archive = Archive {
             folder: folder.to_owned(),
             options,
+            asked: (None, None),
             closed: BTreeMap::new(),
             open: None,
             next_number: mark.unwrap_or_default().file + 1,

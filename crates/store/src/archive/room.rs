@@ -41,8 +41,15 @@ impl Archive {
         Ok((Room::Enough, removed))
     }
 
+    /// Changes quota and free space from the next time room is made; `None` is what the options say.
+    pub fn limit(&mut self, quota_bytes: Option<u64>, min_free_bytes: Option<u64>) {
+        self.asked = (quota_bytes, min_free_bytes);
+    }
+
     fn is_short(&self, free_bytes: u64) -> bool {
-        self.bytes() > self.options.quota_bytes || free_bytes < self.options.min_free_bytes
+        let quota_bytes = self.asked.0.unwrap_or(self.options.quota_bytes);
+        let min_free_bytes = self.asked.1.unwrap_or(self.options.min_free_bytes);
+        self.bytes() > quota_bytes || free_bytes < min_free_bytes
     }
 }
 

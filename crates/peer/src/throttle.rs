@@ -1,0 +1,224 @@
+//! Keeps the crawl to its allowance, smoothly: when work may start, and when bytes may flow.
+//!
+//! CPU time is held by spacing the starts of fetches; bytes by buckets that every request and every piece of an answer
+//! draws from. What the overlay sends and receives is charged to the same buckets afterwards, so that both together keep to
+//! the rate: the crawl's fetches give way to the ring.
+
+use crate::network::Network;
+use apoidea_governor::{Allowance, CpuBudget, TokenBucket};
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+
+/// How often the CPU time of the process is measured.
+const MEASURE_EVERY: Duration = Duration::from_millis(100);
+/// An answer is expected to be this large before any was seen.
+const FIRST_GUESS_BYTES: f64 = 16_384.0;
+/// Answers over which the expected size is averaged, about.
+const MEMORY: f64 = 20.0;
+/// Longest that anyone waits before looking at the rate again: it may have changed.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// The allowance at work; shared by all who consume.
+pub(crate) struct Throttle {
+    cpu: Mutex<Option<CpuBudget>>,
+    down: Mutex<Flow>,
+    up: Mutex<Flow>,
+    /// Bytes since they were last taken into account.
+    counted: AtomicU64,
+    is_paused: AtomicBool,
+    since: Instant,
+}
+
+/// How far a request is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Unsent,
+    Sent,
+}
+
+/// One direction of bytes.
+struct Flow {
+    bucket: Option<TokenBucket>,
+    rate: Option<u64>,
+    expected: f64,
+}
+
+/// A request that may be sent, and what its answer was expected to be.
+pub(crate) struct Ticket<'a> {
+    throttle: &'a Throttle,
+    expected: u64,
+    received: u64,
+}
+
+impl Throttle {
+    /// Without limits.
+    pub(crate) fn new() -> Self {
+        let flow = || Mutex::new(Flow { bucket: None, rate: None, expected: FIRST_GUESS_BYTES });
+        Throttle {
+            cpu: Mutex::new(None),
+            down: flow(),
+            up: flow(),
+            counted: AtomicU64::new(0),
+            is_paused: AtomicBool::new(false),
+            since: Instant::now(),
+        }
+    }
+
+    /// Takes new limits.
+    pub(crate) fn allow(&self, allowance: &Allowance) {
+        let now = self.since.elapsed();
+        self.is_paused.store(allowance.is_paused(), Relaxed);
+        let mut cpu = lock(&self.cpu);
+        match (allowance.cpu_percent, cpu.as_mut()) {
+            (Some(percent), Some(budget)) => budget.set_percent(percent),
+            (Some(percent), None) => *cpu = Some(CpuBudget::new(percent, cpu_time(), now)),
+            (None, _) => *cpu = None,
+        }
+        lock(&self.down).set(allowance.down_bytes, now);
+        lock(&self.up).set(allowance.up_bytes, now);
+    }
+
+    /// How long to wait before the next piece of work may start; `None` if it may now.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        let now = self.since.elapsed();
+        lock(&self.cpu).as_mut().and_then(|budget| budget.wait(now))
+    }
+
+    /// Charges a piece of work that starts now.
+    pub(crate) fn start(&self) {
+        if let Some(budget) = lock(&self.cpu).as_mut() {
+            budget.start();
+        }
+    }
+
+    /// Settles what was charged against the CPU time that was really used.
+    pub(crate) fn measure(&self) {
+        if let Some(budget) = lock(&self.cpu).as_mut() {
+            budget.settle(cpu_time(), self.since.elapsed());
+        }
+    }
+
+    /// Waits until a request of this size may be sent.
+    pub(crate) async fn request(&self, bytes: u64) -> Ticket<'_> {
+        self.draw(&self.up, bytes, Phase::Unsent).await;
+        self.counted.fetch_add(bytes, Relaxed);
+        let expected = lock(&self.down).expected as u64;
+        self.draw(&self.down, expected, Phase::Unsent).await;
+        Ticket { throttle: self, expected, received: 0 }
+    }
+
+    /// Charges what others have sent and received already.
+    pub(crate) fn charge(&self, down: u64, up: u64) {
+        self.counted.fetch_add(down + up, Relaxed);
+        lock(&self.down).settle(0, down);
+        lock(&self.up).settle(0, up);
+    }
+
+    /// Bytes both ways since this was last asked.
+    pub(crate) fn take_counted(&self) -> u64 {
+        self.counted.swap(0, Relaxed)
+    }
+
+    /// Bytes per second that may be received and sent.
+    fn rates(&self) -> (Option<u64>, Option<u64>) {
+        (lock(&self.down).rate, lock(&self.up).rate)
+    }
+
+    /// How much longer than usual an answer of this size may take.
+    pub(crate) fn slack(&self, bytes: usize) -> Duration {
+        let rate = lock(&self.down).rate;
+        rate.map_or(Duration::ZERO, |rate| Duration::from_secs(4 * bytes as u64 / rate.max(1)))
+    }
+
+    /// Waits for the rate. A request that had to wait is not sent into a pause.
+    async fn draw(&self, flow: &Mutex<Flow>, bytes: u64, phase: Phase) {
+        let mut has_waited = false;
+        loop {
+            let is_held = has_waited && phase == Phase::Unsent && self.is_paused.load(Relaxed);
+            has_waited = true;
+            let drawn = if is_held { Err(LOOK_AGAIN) } else { lock(flow).take(bytes, self.since.elapsed()) };
+            match drawn {
+                Ok(()) => return,
+                Err(wait) => sleep(wait.min(LOOK_AGAIN)).await,
+            }
+        }
+    }
+}
+
+impl Ticket<'_> {
+    /// Notes a piece of the answer, and waits while more came than the rate allows.
+    pub(crate) async fn receive(&mut self, bytes: u64) {
+        self.received += bytes;
+        if self.received > self.expected {
+            let beyond = self.received - self.expected;
+            self.expected = self.received;
+            self.throttle.draw(&self.throttle.down, beyond, Phase::Sent).await;
+        }
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        self.throttle.counted.fetch_add(self.received, Relaxed);
+        let mut down = lock(&self.throttle.down);
+        down.settle(self.expected, self.received);
+        down.expected += (self.received as f64 - down.expected) / MEMORY;
+    }
+}
+
+impl Flow {
+    fn set(&mut self, rate: Option<u64>, now: Duration) {
+        if self.rate == rate {
+            return;
+        }
+        self.rate = rate;
+        match (rate, self.bucket.as_mut()) {
+            (Some(rate), Some(bucket)) => bucket.set_rate(rate, now),
+            (Some(rate), None) => self.bucket = Some(TokenBucket::new(rate, now)),
+            (None, _) => self.bucket = None,
+        }
+    }
+
+    fn take(&mut self, bytes: u64, now: Duration) -> Result<(), Duration> {
+        self.bucket.as_mut().map_or(Ok(()), |bucket| bucket.take(bytes, now))
+    }
+
+    fn settle(&mut self, expected: u64, actual: u64) {
+        if let Some(bucket) = &mut self.bucket {
+            bucket.settle(expected, actual);
+        }
+    }
+}
+
+/// Measures what is used until it is stopped: CPU time, and what the overlay sent and received.
+pub(crate) async fn measure(throttle: Arc<Throttle>, network: Arc<Network>, stop: CancellationToken) {
+    let mut ticks = interval(MEASURE_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut before, mut rates) = (network.traffic_bytes(), (None, None));
+    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        throttle.measure();
+        let now = network.traffic_bytes();
+        throttle.charge(now.0 - before.0, now.1 - before.1);
+        before = now;
+        if rates != throttle.rates() {
+            rates = throttle.rates();
+            network.limit_bandwidth(rates.0, rates.1);
+        }
+    }
+}
+
+/// CPU time of the whole process so far.
+fn cpu_time() -> Duration {
+    cpu_time::ProcessTime::now().as_duration()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
