@@ -27,7 +27,7 @@ impl Engine {
     /// Starts the peer. One whose volunteer has not agreed yet starts paused.
     pub async fn start(place: &Place) -> anyhow::Result<Self> {
         let folder = data_folder(place)?;
-        let config = Config::load(&config_file(place)?, &place.settings)?;
+        let config = Config::load(&config_file(place)?, &place.settings)?.with_a_user();
         let peer = Peer::start(config, &folder).await?;
         let handle = peer.handle().clone();
         let api = LocalApi::of(&folder)?;

@@ -44,6 +44,9 @@ impl App {
             "network.port=0",
             "network.listen=[\"127.0.0.1\"]",
             "network.local_network=off",
+            // Whatever else the machine does, and though nobody is away from this screen.
+            "preferences.run=always",
+            "preferences.other_cpu_percent=0",
         ] {
             command.arg("--set").arg(setting);
         }
