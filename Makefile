@@ -43,7 +43,7 @@ $(DASHBOARD): ui/node_modules/.package-lock.json ui/index.html ui/vite.config.ts
 	cd ui && npm run --silent build
 
 ui/node_modules/.package-lock.json: ui/package-lock.json
-	cd ui && npm ci --silent
+	cd ui && npm install --no-save --silent
 	touch $@
 
 test-ui-units: $(DASHBOARD)
