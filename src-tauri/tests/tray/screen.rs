@@ -111,9 +111,13 @@ impl Screen {
         look(SOON, || self.window(title)).is_some()
     }
 
-    /// Waits until no window has this title.
-    pub fn wait_for_no_window(&self, title: &str) {
-        wait(&format!("no window {title:?}"), || self.window(title).is_none().then_some(()));
+    /// Presses a key until a window is gone: one that has only just appeared may not listen yet.
+    pub fn press_until_gone(&self, key: &str, title: &str) {
+        wait("the window to go", || {
+            self.press(&[key]);
+            thread::sleep(PERIOD * 5);
+            self.window(title).is_none().then_some(())
+        });
     }
 
     fn window(&self, title: &str) -> Option<String> {
