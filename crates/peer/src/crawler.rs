@@ -155,6 +155,8 @@ pub(crate) struct Crawler {
     /// Whoever waits for everything to come to rest.
     quiescing: Option<oneshot::Sender<()>>,
     next_outbox: u64,
+    /// Records in the outbox, at most a second old: this is looked at before each action, the database is not.
+    outbox: u64,
     owned: u64,
 }
 
@@ -207,6 +209,7 @@ impl Crawler {
             adoptions: HashMap::new(),
             quiescing: None,
             next_outbox,
+            outbox: 0,
             owned: 0,
         };
         crawler.recall_refusals()?;
@@ -252,11 +255,7 @@ impl Crawler {
     }
 
     fn is_held_up(&self) -> bool {
-        self.trouble.is_some() || self.processing.is_full(self.max_processing) || self.has_full_outbox()
-    }
-
-    fn has_full_outbox(&self) -> bool {
-        self.parts.store.outbox_count().is_ok_and(|count| count > MAX_OUTBOX)
+        self.trouble.is_some() || self.processing.is_full(self.max_processing) || self.outbox > MAX_OUTBOX
     }
 
     /// Paused, nothing starts: no look-up, no fetch. Otherwise the next thing starts when the last is paid for.
@@ -468,11 +467,12 @@ impl Crawler {
     }
 
     fn publish(&mut self, state: State) {
+        self.outbox = self.parts.store.outbox_count().unwrap_or(self.outbox);
         let snapshot = crate::reporter::Snapshot {
             state,
             totals: &self.totals,
             queued: self.parts.admitter.queued,
-            outbox: self.parts.store.outbox_count().unwrap_or(0),
+            outbox: self.outbox,
             domains: self.parts.store.domain_count().unwrap_or(0),
             owned: self.owned,
             resident: self.parts.frontier.residents().count() as u64,
