@@ -132,7 +132,8 @@ impl Launch {
         self.spawn_as(&mut self.command())
     }
 
-    fn spawn_as(&self, command: &mut Command) -> PeerProcess {
+    /// As [`Self::spawn`], with a command line that already names the program and its folder.
+    pub fn spawn_as(&self, command: &mut Command) -> PeerProcess {
         let words = self.data.with_extension("log");
         let log = File::options().create(true).append(true).open(&words).unwrap();
         let child = command

@@ -1,10 +1,11 @@
 //! A stranger's URL never makes a peer connect to the volunteer's own network.
 //!
-//! The test runs itself again in a network namespace where every address there is leads to this machine, so that a
+//! It is tried in a network namespace where every address there is leads to this machine, so that a
 //! connection to any of them is noticed. Where the system does not allow that, only loopback is watched.
 
 use crate::{
     name_server::NameServer,
+    namespace,
     peer_process::{Launch, PeerProcess},
     scripted_site::{Reply, ScriptedSite},
 };
@@ -14,7 +15,6 @@ use std::{
     collections::BTreeSet,
     env,
     net::{IpAddr, Ipv6Addr, SocketAddr},
-    process::Command,
     sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
@@ -164,30 +164,17 @@ const SPELLINGS: &[&str] = &[
     "127.0.0.1#@example.com",
 ];
 
-#[tokio::test]
-async fn no_address_of_the_volunteers_network_is_ever_connected_to() {
+#[test]
+fn no_address_of_the_volunteers_network_is_ever_connected_to() {
     let world =
         "ip link set lo up && ip route add local 0.0.0.0/0 dev lo && ip -6 route add local ::/0 dev lo";
     let inner = "private_networks::nothing_private_is_contacted";
-    let own = env::current_exe().unwrap();
-    let run = |command: &mut Command| {
-        let output = command.args(["--ignored", "--exact", inner, "--nocapture"]).output().unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
-    };
-    let mut apart = Command::new("unshare");
-    apart.args(["--user", "--map-root-user", "--net", "--", "sh", "-c"]);
-    let can_be_apart = apart.arg(world).status().is_ok_and(|status| status.success());
-    let (passed, said) = if can_be_apart {
-        let mut apart = Command::new("unshare");
-        apart.args(["--user", "--map-root-user", "--net", "--", "sh", "-c"]);
-        let script = format!("{world} && exec \"$0\" \"$@\"");
-        run(apart.arg(script).arg(&own).env(EVERYWHERE, "1"))
+    if namespace::allows(world) {
+        namespace::run(inner, world, &[(EVERYWHERE, "1")]);
     } else {
         eprintln!("note: no network namespace here; only loopback addresses are watched");
-        run(Command::new(&own).env_remove(EVERYWHERE))
-    };
-    assert!(passed && said.contains("1 passed"), "{said}");
+        namespace::run_here(inner);
+    }
 }
 
 /// Ports of this machine that must not be connected to, whatever the address.

@@ -1,15 +1,10 @@
 //! A network that falls apart and comes together again.
 //!
-//! The test runs itself again in a network namespace of its own, where it may drop packets between two groups of
-//! loopback addresses; the namespace and its rules end with it. Where the system does not allow that, it says so.
+//! It happens in a network namespace of its own, where packets between two groups of loopback addresses are dropped.
+//! Where the system does not allow that, the test says so.
 
-use crate::{peer_process::Launch, ring_swarm::Swarm};
-use std::{
-    env,
-    path::Path,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use crate::{namespace, peer_process::Launch, ring_swarm::Swarm};
+use std::{path::Path, process::Command, time::Duration};
 
 /// Peers in each half.
 const HALF: usize = 4;
@@ -23,25 +18,13 @@ add rule ip split arriving ip saddr 127.0.2.0/24 ip daddr 127.0.1.0/24 drop
 ";
 const JOIN: &str = "delete table ip split\n";
 
-/// `unshare`, so far that a command line can follow.
-fn apart() -> Command {
-    let mut apart = Command::new("unshare");
-    apart.args(["--user", "--map-root-user", "--net", "--", "sh", "-c"]);
-    apart
-}
-
 #[test]
 fn two_halves_that_were_cut_off_from_each_other_become_one_ring_again() {
-    let probe = format!("ip link set lo up && nft '{SPLIT}' && nft '{JOIN}'");
-    if !apart().arg(probe).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+    if !namespace::allows(&format!("ip link set lo up && nft '{SPLIT}' && nft '{JOIN}'")) {
         eprintln!("note: no network namespace or no nftables here; a split network is only simulated");
         return;
     }
-    let inner = ["--ignored", "--exact", "ring_partition::two_halves_merge", "--nocapture"];
-    let script = "ip link set lo up && exec \"$0\" \"$@\"";
-    let output = apart().arg(script).arg(env::current_exe().unwrap()).args(inner).output().unwrap();
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    namespace::run("ring_partition::two_halves_merge", "ip link set lo up", &[]);
 }
 
 /// Peer `number` of half 1 or 2, which knows the first of the first half.
