@@ -1,15 +1,14 @@
-//! Seen-filters that came from a stranger: refused, or usable and written as they were read.
+//! Sets of seen URLs that came from a stranger: refused, or unpacked into no more than their bytes can stand for.
 
 #![no_main]
 
-use apoidea_crawl::{OneIn, SeenFilter};
-use apoidea_model::UrlHash;
+use apoidea_crawl::{OneIn, ReducedSeen, SeenFilter};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(mut filter) = SeenFilter::from_bytes(bytes, OneIn::new(100_000)) else { return };
-    assert_eq!(filter.to_bytes(), bytes);
-    let hash = UrlHash(bytes.iter().fold(0, |sum, byte| u64::rotate_left(sum, 7) ^ u64::from(*byte)));
-    filter.insert(hash);
-    assert!(filter.contains(hash));
+    let Ok(set) = postcard::from_bytes::<ReducedSeen>(bytes) else { return };
+    let Ok(stand_ins) = set.unpack() else { return };
+    assert!(stand_ins.len() * 21 <= bytes.len() * 8, "each takes 21 bits at least");
+    let filter = SeenFilter::build(OneIn::default(), stand_ins.len() as u64, stand_ins.iter().copied());
+    assert!(stand_ins.iter().all(|&hash| filter.contains(hash)));
 });

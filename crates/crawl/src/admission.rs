@@ -4,7 +4,7 @@
 //! detector. Its predecessor died of URLs that came in faster than they went out, so the queue is bounded and the
 //! least important URLs go. Writing the queue, and reading its worst entries, is left to the caller.
 
-use crate::{Counters, Order, SeenFilter};
+use crate::{Counters, Order, SeenFilter, traps};
 use apoidea_model::{Domain, Link, PageUrl, Slot, UrlHash};
 
 /// How many URLs may wait.
@@ -16,6 +16,8 @@ pub struct Quotas {
     pub queued_total: u64,
     /// URLs of one domain that are ever admitted.
     pub admitted_per_domain: u64,
+    /// Of those, URLs that combine many query parameters.
+    pub combined_per_domain: u64,
     /// Links from a seed.
     pub depth: u16,
 }
@@ -29,6 +31,8 @@ impl Default for Quotas {
             queued_total: 20_000_000,
             // What the seen-filter keeps its promise for.
             admitted_per_domain: SeenFilter::CAPACITY_MAX,
+            // The first filters of a shop, or every list of an ordinary site; the rest is combinations of combinations.
+            combined_per_domain: 1000,
             // Good-citizen contract; nothing that people link to is further away.
             depth: 20,
         }
@@ -135,9 +139,14 @@ impl Admission<'_> {
         if self.counters.admitted >= self.quotas.admitted_per_domain {
             return Err(DropReason::Exhausted);
         }
+        let combined = u64::from(traps::is_combination(&link.url));
+        if self.counters.combined + combined > self.quotas.combined_per_domain {
+            return Err(DropReason::Trap);
+        }
         let rank = self.order.rank(link);
         let evicted = self.make_room(rank)?;
         self.counters.admitted += 1;
+        self.counters.combined += combined;
         Ok((rank, hash, evicted))
     }
 
@@ -193,8 +202,13 @@ mod tests {
 
     impl Case {
         fn new() -> Self {
-            let quotas =
-                Quotas { queued_per_domain: 10, queued_total: 100, admitted_per_domain: 50, depth: 20 };
+            let quotas = Quotas {
+                queued_per_domain: 10,
+                queued_total: 100,
+                admitted_per_domain: 50,
+                combined_per_domain: 2,
+                depth: 20,
+            };
             let seen = SeenFilter::new(OneIn::default());
             Case { quotas, counters: Counters::default(), queued_total: 0, worst: Vec::new(), seen }
         }
@@ -256,6 +270,15 @@ mod tests {
         assert_eq!(case.summary(links.clone()), (vec![], vec![DropReason::Overflow]));
         case.queued_total = 99;
         assert_eq!(case.summary(links), (vec![0], vec![]));
+    }
+
+    #[test]
+    fn of_endless_combinations_only_a_few_are_followed() {
+        let filters = |n: u32| link(&format!("http://a.example/find?colour={n}&size=1&brand=2&sort=3"), 1);
+        let mut case = Case::new();
+        case.counters.combined = 1;
+        let links = vec![filters(1), filters(2), link("http://a.example/find?colour=1&size=2&page=3", 1)];
+        assert_eq!(case.summary(links), (vec![1, 1], vec![DropReason::Trap]));
     }
 
     #[test]

@@ -9,8 +9,9 @@ use crate::{
     politeness::{self, Pace},
     robots::Access,
     robots_copy::{RobotsCopy, Standing},
+    traps,
 };
-use apoidea_model::{Pending, Time};
+use apoidea_model::{PageUrl, Pending, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -67,6 +68,8 @@ pub struct Counters {
     pub dropped: u64,
     /// URLs dropped because the queue was full.
     pub overflowed: u64,
+    /// URLs admitted that combine many query parameters.
+    pub combined: u64,
 }
 
 /// How a request went, for the host.
@@ -194,9 +197,17 @@ impl DomainState {
     }
 
     /// Takes in that URLs were admitted, and others made room for them.
-    pub fn admitted(&mut self, admitted: u64, evicted: u64, overflowed: u64) {
-        add(&mut self.counters.admitted, admitted);
-        add(&mut self.counters.queued, admitted);
+    pub fn admitted<'a>(
+        &mut self,
+        urls: impl IntoIterator<Item = &'a PageUrl>,
+        evicted: u64,
+        overflowed: u64,
+    ) {
+        for url in urls {
+            add(&mut self.counters.admitted, 1);
+            add(&mut self.counters.queued, 1);
+            add(&mut self.counters.combined, u64::from(traps::is_combination(url)));
+        }
         add(&mut self.counters.overflowed, overflowed.saturating_add(evicted));
         self.leave_queue(evicted);
     }
@@ -493,7 +504,8 @@ mod tests {
         let file = "User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\nCrawl-delay: 10\n\
                     Sitemap: https://www.a.example/sitemap.xml";
         robots(&mut state, rules(file), None, NOW);
-        state.admitted(100_000, 10, 1000);
+        let url: PageUrl = "https://www.a.example/".parse().unwrap();
+        state.admitted(std::iter::repeat_n(&url, 100_000), 10, 1000);
         settle(&mut state, &Outcome::Throttled { retry_after: None }, NOW);
         (0..1000).for_each(|_| _ = settle(&mut state, &Outcome::Page, NOW + DAY));
         let bytes = postcard::to_stdvec(&state).unwrap();

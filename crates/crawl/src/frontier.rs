@@ -243,7 +243,7 @@ impl Frontier {
             host.activity = Activity::Idle;
             self.weight += host.weight;
         }
-        host.state.admitted(urls.len() as u64, evicted.len() as u64, overflowed);
+        host.state.admitted(urls.iter().map(|pending| &pending.url), evicted.len() as u64, overflowed);
         host.window.evicted(evicted);
         host.window.admitted(urls, self.config.window, now);
         self.place(domain, now);

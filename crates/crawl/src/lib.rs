@@ -35,7 +35,7 @@ pub use refuse::{InvalidList, Refusals};
 pub use retry_after::{MAX_RETRY_AFTER, retry_after};
 pub use robots::{Access, Effect, Robots, Rule, Verdict};
 pub use robots_copy::Standing;
-pub use seen::{InvalidFilter, OneIn, SeenFilter, Sight};
+pub use seen::{OneIn, SeenFilter, Sight};
 pub use sitemap::Sitemap;
 pub use stamp::{Stamp, Stance, Tenure};
 pub use traps::{Trap, without_session};

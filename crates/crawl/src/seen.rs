@@ -2,7 +2,7 @@
 //!
 //! A small domain is remembered exactly; a larger one in a Bloom filter that doubles as the domain grows. A Bloom
 //! filter cannot grow by itself: its owner rebuilds it from the domain's log of fingerprints, which is the durable
-//! truth and somebody else's. The same fingerprints give the same bytes on every peer and every machine.
+//! truth and somebody else's; it is also what moves, in a form more compact than any filter ([`crate::ReducedSeen`]).
 
 use crate::Reductions;
 use apoidea_model::UrlHash;
@@ -30,32 +30,6 @@ pub enum Sight {
 /// At most one new URL in this many is mistaken for seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OneIn(u32);
-
-/// The bytes are not a filter that this peer would have made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidFilter {
-    /// Not the beginning of a filter, or of another version.
-    #[error("it does not begin like a seen-filter")]
-    Header,
-    /// Made for another rate of false positives, which is the same in the whole network.
-    #[error("it is made for another rate of false positives")]
-    Rate,
-    /// Too short, too long, or of a size that no filter has.
-    #[error("it is {0} bytes long, which no seen-filter is")]
-    Size(usize),
-    /// More URLs than fit, or than its bits can stand for.
-    #[error("it cannot hold the {0} URLs it claims")]
-    Count(u64),
-    /// Other hash functions than ours, so that it would recognise nothing.
-    #[error("it uses other hash functions")]
-    HashFunctions,
-    /// More than half of the bits are set: it would take too many URLs for seen.
-    #[error("more than half of it is filled")]
-    Fill,
-    /// The fingerprints are not in order, or one is there twice.
-    #[error("its fingerprints are out of order")]
-    Order,
-}
 
 #[derive(Debug, Clone)]
 enum Memory {
@@ -90,15 +64,14 @@ impl OneIn {
     }
 
     /// Hundredths of a bit per URL: 1.44 · log₂ of the rate, and a tenth more, because the hash functions are not quite
-    /// independent and a full filter shall not be quite half full. A whole number, since a logarithm may differ in its
-    /// last digit from machine to machine.
+    /// independent and a full filter shall not be quite half full.
     fn centibits_per_url(self) -> u64 {
         (f64::from(self.0).ln() / std::f64::consts::LN_2.powi(2) * 110.0).round() as u64
     }
 }
 
 impl SeenFilter {
-    /// Most URLs of a domain that keep the rate; also a bound on what a stranger can make us allocate (55 MB).
+    /// Most URLs of a domain that keep the rate; which then takes 55 MB.
     pub const CAPACITY_MAX: u64 = CAPACITY_MIN << 16;
 
     /// Knows nothing.
@@ -199,42 +172,7 @@ impl SeenFilter {
         };
         size_of::<Self>() + heap
     }
-
-    /// The filter as bytes, the same on every peer that saw the same URLs.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![VERSION];
-        bytes.extend(self.rate.0.to_le_bytes());
-        bytes.extend(self.len().to_le_bytes());
-        match &self.memory {
-            Memory::Exact(known) => bytes.extend(known.iter().flat_map(|hash| hash.to_le_bytes())),
-            Memory::Bloom(counted) => bytes.extend(counted.bloom.as_slice()),
-        }
-        bytes
-    }
-
-    /// Reads what [`Self::to_bytes`] wrote, here or at a stranger's. A filter that is refused can be built from the log.
-    pub fn from_bytes(bytes: &[u8], rate: OneIn) -> Result<Self, InvalidFilter> {
-        let (version, rest) = bytes.split_first().ok_or(InvalidFilter::Header)?;
-        let (one_in, rest) = rest.split_first_chunk().ok_or(InvalidFilter::Header)?;
-        let (count, rest) = rest.split_first_chunk().ok_or(InvalidFilter::Header)?;
-        if *version != VERSION {
-            return Err(InvalidFilter::Header);
-        }
-        if u32::from_le_bytes(*one_in) != rate.0 {
-            return Err(InvalidFilter::Rate);
-        }
-        let count = u64::from_le_bytes(*count);
-        let memory = if count <= EXACT_MAX as u64 {
-            Memory::Exact(exact_from_bytes(rest, count)?)
-        } else {
-            Memory::Bloom(Box::new(Counted::from_bytes(rest, count, rate)?))
-        };
-        Ok(SeenFilter { rate, reductions: Reductions::default(), memory })
-    }
 }
-
-/// Version of the byte form.
-const VERSION: u8 = 1;
 
 /// Domains of up to so many URLs are remembered exactly: half a KiB, and a Bloom filter of this size would have too
 /// many pairs of URLs with the same bits.
@@ -243,7 +181,7 @@ const EXACT_MAX: usize = 64;
 /// The smallest Bloom filter is for so many URLs; all others for twice as many as another.
 const CAPACITY_MIN: u64 = 256;
 
-/// Hash keys, the same on every peer. Fingerprints are SHA-256 already, so these need not be secret: who wants
+/// Hash keys. Fingerprints are SHA-256 already, so these need not be secret: who wants
 /// colliding URLs has to find them in 64 bits either way.
 const SEED: [u8; 32] = *b"Apoidea seen-URLs filter, keys 1";
 
@@ -251,7 +189,7 @@ const SEED: [u8; 32] = *b"Apoidea seen-URLs filter, keys 1";
 /// size, so in a small filter whole URLs would coincide far more often than the rate allows.
 const PARTS: [u8; 2] = [0, 1];
 
-/// One of a URL's parts. Hashed as bytes, since the hash of a number depends on the machine.
+/// One of a URL's parts.
 #[derive(Clone)]
 struct Part([u8; 9]);
 
@@ -284,21 +222,6 @@ fn library_items(capacity: u64) -> usize {
     capacity as usize * PARTS.len() * 9 / 8
 }
 
-/// The number of hash functions that the library chooses.
-fn hash_functions(capacity: u64, rate: OneIn) -> u32 {
-    let bits_per_item = bitmap_bytes(capacity, rate) as f64 * 8.0 / library_items(capacity) as f64;
-    (bits_per_item * std::f64::consts::LN_2).round() as u32
-}
-
-fn exact_from_bytes(bytes: &[u8], count: u64) -> Result<Vec<u64>, InvalidFilter> {
-    let (hashes, rest) = bytes.as_chunks();
-    if hashes.len() as u64 != count || !rest.is_empty() {
-        return Err(InvalidFilter::Size(bytes.len()));
-    }
-    let known: Vec<u64> = hashes.iter().map(|hash| u64::from_le_bytes(*hash)).collect();
-    if known.is_sorted_by(|a, b| a < b) { Ok(known) } else { Err(InvalidFilter::Order) }
-}
-
 impl Counted {
     fn new(rate: OneIn, capacity: u64) -> Self {
         let bloom = Bloom::new_with_seed(bitmap_bytes(capacity, rate), library_items(capacity), &SEED)
@@ -318,35 +241,11 @@ impl Counted {
     fn contains(&self, hash: UrlHash) -> bool {
         PARTS.iter().all(|&part| self.bloom.check(&Part::of(hash, part)))
     }
-
-    fn from_bytes(bytes: &[u8], count: u64, rate: OneIn) -> Result<Self, InvalidFilter> {
-        if count > SeenFilter::CAPACITY_MAX {
-            return Err(InvalidFilter::Count(count));
-        }
-        let bloom: Bloom<Part> = Bloom::from_slice(bytes).map_err(|_| InvalidFilter::Size(bytes.len()))?;
-        // A full filter may be sent just before it grows.
-        let capacities = [capacity_for(count - 1), capacity_for(count)];
-        let fits = |&capacity: &u64| bloom.len() == bitmap_bytes(capacity, rate) as u64 * 8;
-        let capacity = capacities.into_iter().find(fits).ok_or(InvalidFilter::Size(bytes.len()))?;
-        if bloom.seed() != SEED || bloom.number_of_hash_functions() != hash_functions(capacity, rate) {
-            return Err(InvalidFilter::HashFunctions);
-        }
-        let bits = &bytes[bytes.len() - bitmap_bytes(capacity, rate)..];
-        let ones: u64 = bits.iter().map(|byte| u64::from(byte.count_ones())).sum();
-        if ones > bloom.len() / 2 {
-            return Err(InvalidFilter::Fill);
-        }
-        if ones > count * (PARTS.len() as u64) * u64::from(bloom.number_of_hash_functions()) {
-            return Err(InvalidFilter::Count(count));
-        }
-        Ok(Counted { bloom, count, capacity })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     /// Fingerprints of distinct URLs: a bijection of the numbers that looks random (the finaliser of SplitMix64).
     fn hash(number: u64) -> UrlHash {
@@ -415,14 +314,14 @@ mod tests {
     fn a_small_domain_takes_little_memory() {
         let filter = filled(OneIn::default(), 10);
         assert!(filter.memory_bytes() < 256, "{} bytes", filter.memory_bytes());
-        assert_eq!(filter.to_bytes().len(), 93);
         assert_eq!(mistakes(&filter, 10_000), 0);
     }
 
     #[test]
     fn a_log_shorter_than_expected_is_remembered_exactly() {
         let filter = SeenFilter::build(OneIn::default(), 5000, (0..10).map(hash));
-        assert_eq!(filter.to_bytes(), filled(OneIn::default(), 10).to_bytes());
+        assert_eq!(filter.memory_bytes(), filled(OneIn::default(), 10).memory_bytes());
+        assert_eq!(mistakes(&filter, 10_000), 0);
     }
 
     #[test]
@@ -439,78 +338,5 @@ mod tests {
         }
         assert_eq!((filter.len(), sizes.len()), (2000, 4));
         assert!(sizes.is_sorted());
-    }
-
-    #[test]
-    fn the_same_urls_give_the_same_bytes() {
-        for urls in [10, 64, 65, 1000] {
-            let forwards = filled(OneIn::default(), urls);
-            let backwards = SeenFilter::build(OneIn::default(), urls, (0..urls).rev().map(hash));
-            assert_eq!(forwards.to_bytes(), backwards.to_bytes());
-        }
-        let bytes = filled(OneIn::default(), 1000).to_bytes();
-        let sum = bytes.iter().fold(0_u64, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        assert_eq!(
-            sum, 9_895_048_392_638_527_250,
-            "these bytes are understood by all peers, so they never change"
-        );
-    }
-
-    #[test]
-    fn bytes_are_read_back() {
-        for urls in [0, 1, 64, 65, 255, 256, 5000] {
-            let filter = filled(OneIn::default(), urls);
-            let copy = SeenFilter::from_bytes(&filter.to_bytes(), OneIn::default()).unwrap();
-            assert_eq!(copy.to_bytes(), filter.to_bytes());
-            assert_eq!((copy.len(), copy.needs_growth()), (urls, filter.needs_growth()));
-            assert!((0..urls).all(|number| copy.contains(hash(number))));
-        }
-        let full = full(OneIn::default(), 300);
-        let copy = SeenFilter::from_bytes(&full.to_bytes(), OneIn::default()).unwrap();
-        assert!(copy.needs_growth());
-    }
-
-    #[test]
-    fn a_strangers_bytes_are_refused_with_their_reason() {
-        let read = |bytes: &[u8]| SeenFilter::from_bytes(bytes, OneIn::default()).map(|_| ()).unwrap_err();
-        let good = filled(OneIn::default(), 1000).to_bytes();
-        let changed = |at: usize, to: &[u8]| {
-            let mut bytes = good.clone();
-            bytes[at..at + to.len()].copy_from_slice(to);
-            read(&bytes)
-        };
-        assert_eq!(read(&[]), InvalidFilter::Header);
-        assert_eq!(changed(0, &[9]), InvalidFilter::Header);
-        assert_eq!(changed(1, &[1]), InvalidFilter::Rate);
-        assert_eq!(changed(5, &u64::MAX.to_le_bytes()), InvalidFilter::Count(u64::MAX));
-        assert_eq!(changed(5, &5000_u64.to_le_bytes()), InvalidFilter::Size(good.len() - 13));
-        assert_eq!(changed(13 + 9, &17_u32.to_le_bytes()), InvalidFilter::HashFunctions);
-        assert_eq!(changed(13 + 13, &[0; 32]), InvalidFilter::HashFunctions);
-        assert_eq!(changed(good.len() - 3000, &[255; 3000]), InvalidFilter::Fill);
-        assert_eq!(changed(5, &520_u64.to_le_bytes()), InvalidFilter::Count(520));
-        let mut small = filled(OneIn::default(), 2).to_bytes();
-        small.copy_within(13..21, 21);
-        assert_eq!(read(&small), InvalidFilter::Order);
-        assert_eq!(read(&small[..20]), InvalidFilter::Size(7));
-    }
-
-    proptest! {
-        #[test]
-        fn no_bytes_make_it_panic(
-            urls in 0_u64..400,
-            at in 0_usize..80,
-            with in proptest::collection::vec(any::<u8>(), 0..20),
-            cut in 0_usize..2000,
-        ) {
-            let mut bytes = filled(OneIn::default(), urls).to_bytes();
-            for (byte, with) in bytes.iter_mut().skip(at).zip(with) {
-                *byte = with;
-            }
-            bytes.truncate(bytes.len().saturating_sub(cut.saturating_sub(1000)));
-            if let Ok(mut filter) = SeenFilter::from_bytes(&bytes, OneIn::default()) {
-                filter.insert(hash(7));
-                prop_assert!(filter.contains(hash(7)));
-            }
-        }
     }
 }

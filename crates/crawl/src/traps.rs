@@ -1,8 +1,8 @@
 //! URLs that lead into endless spaces: recognised by their looks alone, before they cost anyone a request.
 //!
 //! A check must hardly ever hit an ordinary page, so each needs strong evidence, and what looks endless but might not
-//! be (deep archives, long lists) is left to the number of URLs per host that admission allows. Nothing is remembered
-//! between two URLs.
+//! be (deep archives, long lists, combined filters) is left to the number of URLs per host that admission allows.
+//! Nothing is remembered between two URLs.
 
 use apoidea_model::{PageUrl, Time};
 
@@ -68,6 +68,15 @@ impl Trap {
         Ok(())
     }
 }
+
+/// Does it combine so many filters that there are endlessly many like it? A host is allowed only so many of these:
+/// they show the same things in other selections and orders.
+pub(crate) fn is_combination(url: &PageUrl) -> bool {
+    parameters(url).count() > PLAIN_PARAMETERS
+}
+
+/// Query parameters of a page that is meant to be found: what it is, of which list, which part of it.
+const PLAIN_PARAMETERS: usize = 3;
 
 /// The same page under a URL without the session id that this one carries; `None` if it carries none, or nothing
 /// usable remains.

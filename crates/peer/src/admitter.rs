@@ -226,8 +226,7 @@ impl Admitter {
         now: Time,
     ) -> Result<(), AdmitError> {
         let hashes: Vec<_> = decision.admitted.iter().map(|admitted| admitted.hash).collect();
-        let overflowed =
-            decision.dropped.iter().filter(|(_, reason)| *reason == DropReason::Overflow).count() as u64;
+        let overflowed = decision.overflowed();
         let mut commit = Commit::new();
         commit.append_seen(domain, &hashes);
         decision.evicted.iter().for_each(|&slot| commit.remove_pending(domain, slot));
@@ -237,7 +236,8 @@ impl Admitter {
             None => None,
             Some(mut state) => {
                 *desk.owned += u64::from(state.stamp == Stamp::ZERO);
-                state.admitted(urls.len() as u64, decision.evicted.len() as u64, overflowed);
+                let admitted = urls.iter().map(|pending| &pending.url);
+                state.admitted(admitted, decision.evicted.len() as u64, overflowed);
                 let stamp = |tenure| {
                     let before = state.stamp;
                     state.stamp = before.next(tenure);

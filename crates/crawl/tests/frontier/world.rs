@@ -95,7 +95,7 @@ impl World {
         self.addresses.insert(domain.clone(), address);
         let pending: Vec<_> = (0..urls).map(|_| self.pending(&domain)).collect();
         let state = self.disk.states.entry(domain.clone()).or_default();
-        state.admitted(pending.len() as u64, 0, 0);
+        state.admitted(pending.iter().map(|pending| &pending.url), 0, 0);
         let queue = self.disk.queues.entry(domain.clone()).or_default();
         queue.extend(pending.into_iter().map(|pending| (pending.slot, pending)));
         self.disk.park(&domain, START);

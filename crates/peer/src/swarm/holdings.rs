@@ -3,7 +3,7 @@
 use super::{change::Delta, value::Sound, wire::DeltaAnswer};
 use crate::admitter::{decode_state, encode_state};
 use apoidea_crawl::{DomainState, Stamp, Tenure};
-use apoidea_model::{Domain, Pending, Time, UrlHash};
+use apoidea_model::{Domain, PageUrl, Pending, Time, UrlHash};
 use apoidea_store::{Commit, ReadError, Store};
 use std::collections::{HashMap, HashSet};
 
@@ -39,12 +39,11 @@ pub(crate) fn apply(store: &Store, delta: &Delta, commit: &mut Commit) -> Result
         state = news;
         (state.reductions, state.counters) = (reductions, counters);
     }
-    let new: Vec<UrlHash> =
-        delta.puts.iter().filter(|put| put.attempts == 0).map(|put| put.url.hash()).collect();
-    state.admitted(new.len() as u64, 0, 0);
+    let new = || delta.puts.iter().filter(|put| put.attempts == 0).map(|put| &put.url);
+    state.admitted(new(), 0, 0);
     state.counters.queued = state.counters.queued.saturating_sub(delta.removes.len() as u64);
     state.stamp = delta.stamp;
-    commit.append_seen(&delta.domain, &new);
+    commit.append_seen(&delta.domain, &new().map(PageUrl::hash).collect::<Vec<_>>());
     delta.puts.iter().for_each(|put| commit.put_pending(&delta.domain, put));
     delta.removes.iter().for_each(|&slot| commit.remove_pending(&delta.domain, slot));
     commit.put_domain(&delta.domain, encode_state(&state));
