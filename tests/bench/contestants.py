@@ -47,6 +47,10 @@ def apoidea(binary, *more):
             "crawl.depth=10000",
             f"crawl.fetches={CONNECTIONS}",
             "archive.keep_free_mib=0",
+            # Another peer on this machine would take its share of the hosts.
+            "network.local_network=off",
+            'network.listen=["127.0.0.1"]',
+            "network.port=0",
             *more,
         ]
         return [binary, "run", "--data", folder / "data"] + [part for s in settings for part in ("--set", s)]
