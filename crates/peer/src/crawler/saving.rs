@@ -136,6 +136,7 @@ impl Crawler {
 
     pub(super) async fn save_if_due(&mut self) {
         if self.save_at.is_some_and(|at| at <= Instant::now()) {
+            self.save_at = None;
             let round = self.begin_round();
             let order = Order { reply: round, ..self.saving() };
             self.order(order).await;
@@ -145,7 +146,6 @@ impl Crawler {
     /// States that changed and totals. Making them durable makes everything applied before durable too. The states are
     /// applied at once: left to the writing thread, they could overwrite what is written of a domain meanwhile.
     pub(super) fn saving(&mut self) -> Order {
-        self.save_at = None;
         let dirty = std::mem::take(&mut self.dirty);
         let mut states = Commit::new();
         for domain in &dirty {
