@@ -8,6 +8,7 @@ use crate::{
     order::Order,
     switches::Switches,
     tray::Tray,
+    update,
     window::{self, Kind},
 };
 use anyhow::Context;
@@ -57,6 +58,7 @@ pub fn run(launch: Launch) -> anyhow::Result<()> {
         crash: None,
         start_at_login: Switch::Off,
         notifications: switches.notifications(),
+        updates: update::is_ours().then(|| switches.updates()),
         leaving: Leaving::No,
     };
     let Launch { purpose, place } = launch;
@@ -67,6 +69,7 @@ pub fn run(launch: Launch) -> anyhow::Result<()> {
         .plugin(tauri_plugin_autostart::Builder::new().arg("--hidden").app_name("Apoidea").build())
         .plugin(tauri_plugin_notification::init())
         .plugin(tauri_plugin_opener::init())
+        .plugin(update::plugin(update::RELEASE_KEY.unwrap_or_default()))
         .manage(desktop)
         .setup(move |app| Ok(set_up(app.handle(), place)?))
         .build(tauri::generate_context!())
@@ -85,6 +88,9 @@ fn set_up(app: &AppHandle, place: Place) -> tauri::Result<()> {
     desktop.view().start_at_login = start_at_login(app);
     let tray = Tray::new(app, &desktop.view().clone(), chosen)?;
     let _ = desktop.tray.set(tray);
+    if update::is_ours() {
+        tauri::async_runtime::spawn(keep_up_to_date(app.clone()));
+    }
     let app = app.clone();
     tauri::async_runtime::spawn(async move {
         match Engine::start(&place).await {
@@ -210,6 +216,11 @@ async fn carry_out(app: &AppHandle, order: Order) -> anyhow::Result<()> {
             desktop.switches.set_notifications(next)?;
             desktop.view().notifications = next;
         }
+        Order::Updates => {
+            let next = opposite(desktop.switches.updates());
+            desktop.switches.set_updates(next)?;
+            desktop.view().updates = Some(next);
+        }
         Order::Restart => app.restart(),
         Order::Log => {
             let folder = engine::log_folder(&desktop.folder);
@@ -256,6 +267,35 @@ async fn quit(app: &AppHandle) {
         engine.leave().await;
     }
     app.exit(0);
+}
+
+/// Looks for a newer version once a day, and becomes it.
+async fn keep_up_to_date(app: AppHandle) {
+    tokio::time::sleep(update::FIRST_LOOK_AFTER).await;
+    loop {
+        if app.state::<Desktop>().switches.updates() == Switch::On
+            && let Err(error) = become_newer(&app).await
+        {
+            tracing::warn!("no update was installed: {error:#}");
+        }
+        tokio::time::sleep(update::LOOK_EVERY).await;
+    }
+}
+
+async fn become_newer(app: &AppHandle) -> anyhow::Result<()> {
+    let Some(update) = update::newer(app).await? else { return Ok(()) };
+    tracing::info!(version = update.version(), "an update is installed");
+    let desktop = app.state::<Desktop>();
+    desktop.view().leaving = Leaving::Now;
+    redraw(app);
+    if let Some(engine) = desktop.engine.get() {
+        engine.leave().await;
+    }
+    if let Err(error) = update.install() {
+        tracing::error!("the update could not be installed: {error:#}");
+    }
+    // The peer has left: a new one begins, in the new version if all went well.
+    app.restart()
 }
 
 fn start_at_login(app: &AppHandle) -> Switch {

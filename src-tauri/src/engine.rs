@@ -77,7 +77,7 @@ impl Engine {
 
 /// Where the peer keeps what it remembers: the same folder as that of `apoidea`.
 pub fn data_folder(place: &Place) -> anyhow::Result<PathBuf> {
-    let default = || Some(directories::ProjectDirs::from("", "", "apoidea")?.data_dir().to_owned());
+    let default = || Some(directories::ProjectDirs::from("", "", "apoidea")?.data_local_dir().to_owned());
     place.data.clone().or_else(default).context("this system names no home folder: use --data FOLDER")
 }
 

@@ -14,6 +14,7 @@ mod menu;
 mod order;
 mod switches;
 mod tray;
+mod update;
 mod window;
 
 use launch::{Launch, Purpose};

@@ -26,6 +26,8 @@ pub struct View {
     pub start_at_login: Switch,
     /// Does the app tell when something needs attention?
     pub notifications: Switch,
+    /// Does the app install updates? `None` where that is not its own affair.
+    pub updates: Option<Switch>,
     /// Is the app on its way out?
     pub leaving: Leaving,
 }
@@ -148,9 +150,11 @@ pub fn menu(view: &View) -> Vec<Entry> {
     entries.extend([
         Entry::Check("Start at login".to_owned(), Order::StartAtLogin, view.start_at_login),
         Entry::Check("Notifications".to_owned(), Order::Notifications, view.notifications),
-        choice("About Apoidea", Order::About),
-        choice("Quit", Order::Quit),
     ]);
+    entries.extend(
+        view.updates.map(|switch| Entry::Check("Install updates".to_owned(), Order::Updates, switch)),
+    );
+    entries.extend([choice("About Apoidea", Order::About), choice("Quit", Order::Quit)]);
     entries
 }
 
@@ -254,6 +258,7 @@ mod tests {
             crash: None,
             start_at_login: Switch::Off,
             notifications: Switch::On,
+            updates: None,
             leaving: Leaving::No,
         }
     }
@@ -348,6 +353,16 @@ mod tests {
         for order in [Order::Dashboard, Order::Screensaver, Order::About, Order::Quit] {
             assert!(has(&view, order), "{order}");
         }
+    }
+
+    #[test]
+    fn updates_can_be_switched_off_where_they_are_our_affair() {
+        let mut view = view(None);
+        assert!(!has(&view, Order::Updates));
+        view.updates = Some(Switch::On);
+        assert!(has(&view, Order::Updates) && checked(&view).contains(&"updates".to_owned()));
+        view.updates = Some(Switch::Off);
+        assert!(has(&view, Order::Updates) && !checked(&view).contains(&"updates".to_owned()));
     }
 
     #[test]

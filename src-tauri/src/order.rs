@@ -30,6 +30,8 @@ pub enum Order {
     StartAtLogin,
     /// Tell when something needs attention, or not any more.
     Notifications,
+    /// Install updates, or not any more.
+    Updates,
     /// Say what this is.
     About,
     /// Begin anew after a crash.
@@ -45,13 +47,14 @@ pub enum Order {
 #[error("{0:?} is not an order of the menu")]
 pub struct UnknownOrder(String);
 
-const PLAIN: [(&str, Order); 10] = [
+const PLAIN: [(&str, Order); 11] = [
     ("pause", Order::Pause),
     ("resume", Order::Resume),
     ("dashboard", Order::Dashboard),
     ("screensaver", Order::Screensaver),
     ("start-at-login", Order::StartAtLogin),
     ("notifications", Order::Notifications),
+    ("updates", Order::Updates),
     ("about", Order::About),
     ("restart", Order::Restart),
     ("log", Order::Log),

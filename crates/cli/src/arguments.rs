@@ -40,7 +40,7 @@ pub struct Place {
 impl Place {
     /// The data folder.
     pub fn data(&self) -> anyhow::Result<PathBuf> {
-        let default = || Some(directories::ProjectDirs::from("", "", "apoidea")?.data_dir().to_owned());
+        let default = || Some(directories::ProjectDirs::from("", "", "apoidea")?.data_local_dir().to_owned());
         let found = self.data.clone().or_else(default);
         found.context("this system names no home folder: say where to keep data with --data FOLDER")
     }
@@ -140,6 +140,12 @@ pub enum Command {
         agent: String,
         /// A URL or a path
         url: String,
+    },
+    /// Write the manual pages and the shells' completions, for packages
+    #[command(hide = true)]
+    Manual {
+        /// The folder to write them to
+        folder: PathBuf,
     },
 }
 

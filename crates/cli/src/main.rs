@@ -11,6 +11,7 @@ mod demo_swarm;
 mod export;
 mod heap;
 mod limits;
+mod manual;
 mod progress;
 mod run;
 mod simulate;
@@ -54,5 +55,6 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Canonical { url } => tools::canonical(&url),
         Command::Links { base, file } => tools::links(&base, &file),
         Command::Robots { file, agent, url } => tools::robots(&file, &agent, &url),
+        Command::Manual { folder } => manual::manual(&folder),
     }
 }
