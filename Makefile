@@ -6,7 +6,7 @@ WARCIO := target/tools/bin/warcio
 # The dashboard, which the peer embeds.
 DASHBOARD := ui/dist/site/index.html
 
-.PHONY: run run-headless run-desktop setup-desktop demo evaluate test test-ui-units test-ui bench bench-governor setup setup-test setup-bench build lint help
+.PHONY: run run-headless run-desktop setup-desktop demo evaluate test test-ui-units test-ui bench bench-governor dist test-packages check-macos setup setup-test setup-bench setup-dist build lint help
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +56,18 @@ test-ui: setup-test $(DASHBOARD) ## Look at the dashboard of a live peer with a 
 bench-governor: setup-bench build ## Measure how well the limits are kept
 	tests/governor_bench/run
 
+dist: setup-dist $(DASHBOARD) ## Make the packages for Linux and the installer for Windows, with sums, in dist/
+	$(CARGO) build --release --locked -p apoidea -p apoidea-desktop
+	installer/dist dist
+
+test-packages: dist ## Install, use, upgrade and remove what `make dist` made, in a Debian root and under wine; needs root
+	@installer/setup test packages
+	$(CARGO) build --release --locked -p apoidea-toyweb --example toyweb
+	tests/packages/run dist
+
+check-macos: setup-dist $(DASHBOARD) ## Type-check the whole program for both kinds of Macs
+	installer/macos/check
+
 build: setup $(DASHBOARD)
 	$(CARGO) build --release --locked -p apoidea
 
@@ -78,3 +90,6 @@ $(WARCIO): | setup-test
 
 setup-bench:
 	@installer/setup build test bench
+
+setup-dist:
+	@installer/setup build desktop dist

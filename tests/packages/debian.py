@@ -1,0 +1,143 @@
+"""The Debian packages: installed into a fresh system, used, upgraded, purged."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import crawl
+import shell
+from root import Root
+
+# The highest exposure that systemd calls OK.
+EXPOSURE = 4.9
+PREVIOUS = "0.0.9"
+MIB = 1 << 20
+
+
+def check(dist, work):
+    headless, full = (shell.only(dist, f"{name}_{shell.version()}_amd64.deb") for name in ("apoidea-headless", "apoidea"))
+    for package in (headless, full):
+        assert package.stat().st_size < 25 * MIB, f"{package.name} is a download of {package.stat().st_size} bytes"
+        judged = shell.run("lintian", "--allow-root", "--fail-on=error,warning", package)
+        assert not re.search(r"^[EW]:", judged, re.MULTILINE), judged
+    check_headless(headless, previous("headless", work), work)
+    check_full(full, work)
+
+
+def previous(kind, work):
+    """A package of the version before this one, from the same source."""
+    folder = work / "previous"
+    shell.run(shell.TOP / "installer/linux/deb", kind, folder, env=os.environ | {"APOIDEA_VERSION": PREVIOUS})
+    return shell.only(folder, f"*_{PREVIOUS}_amd64.deb")
+
+
+def check_headless(package, previous, work):
+    root = Root(work / "headless")
+    before = root.files()
+    root.install(previous)
+    size = sum(file.lstat().st_size for file in map(root.folder.joinpath, root.files() - before) if file.is_file())
+    assert size < 30 * MIB, f"installed, it takes {size} bytes"
+    assert not re.search(r"lib(gtk|webkit|X11)", root.run("ldd", "/usr/bin/apoidea")), "the headless peer wants a desktop"
+    check_units(root)
+    check_upgrade(root, package, work)
+    root.run("apt-get", "purge", "--yes", "--quiet=2", "apoidea-headless")
+    left = root.files() - before
+    assert not left, f"purging left {sorted(left)[:20]}"
+
+
+def check_units(root):
+    """Both units are right, and the system's is shut in."""
+    for unit in ("system/apoidea.service", "user/apoidea.service"):
+        words = shell.run("systemd-analyze", "verify", "--man=no", f"--root={root.folder}", f"/usr/lib/systemd/{unit}")
+        assert "apoidea" not in words, words
+    words = shell.run("systemd-analyze", "security", "--offline=true", f"--root={root.folder}", "/usr/lib/systemd/system/apoidea.service")
+    exposure = float(re.search(r"Overall exposure level[^:]*: ([0-9.]+)", words)[1])
+    assert exposure <= EXPOSURE, words
+    print(f"exposure of the system's unit: {exposure}")
+
+
+def check_upgrade(root, package, work):
+    """A crawl that an older version began is ended by the newer one, and no page is fetched twice."""
+    web = crawl.toyweb(work)
+    try:
+        shutil.copy(web.certificate, root.folder / "srv/ca.pem")
+        data = root.folder / "var/lib/apoidea"
+        started = lambda: crawl.Peer(
+            root.start("/usr/bin/apoidea", "--data", "/var/lib/apoidea", "run", *crawl.settings(web, "/srv/ca.pem"),
+                       stdout=subprocess.DEVNULL), data)
+        peer = started()
+        peer.seed(web)
+        shell.wait("half of the crawl", lambda: peer.ask("/api/status")["totals"]["pages"] > 100)
+        peer.process.send_signal(signal.SIGTERM)
+        assert peer.process.wait(shell.PATIENCE) == 0
+        identity = (data / "identity").read_bytes()
+        root.install(package)
+        assert shell.version() in root.run("apoidea", "--version")
+        peer = started()
+        crawl.wait_until_done([peer])
+        peer.process.send_signal(signal.SIGTERM)
+        peer.process.wait(shell.PATIENCE)
+        (root.folder / "srv/ca.pem").unlink()
+        assert (data / "identity").read_bytes() == identity
+        wrong = {page: times for page, times in crawl.fetched(web).items() if times != 1}
+        assert not wrong, f"not fetched exactly once: {wrong}"
+    finally:
+        web.stop()
+
+
+def check_full(package, work):
+    root = Root(work / "full")
+    before = root.files()
+    root.install(package)
+    share = root.folder / "usr/share"
+    shell.run("desktop-file-validate", share / "applications/org.apoidea.desktop.desktop", root.folder / "etc/xdg/autostart/org.apoidea.desktop.desktop")
+    shell.run("appstreamcli", "validate", "--no-net", share / "metainfo/org.apoidea.desktop.metainfo.xml")
+    assert os.readlink(root.folder / "usr/libexec/xscreensaver/apoidea") == "../../bin/apoidea-desktop"
+    check_tray(root)
+    root.run("apt-get", "purge", "--yes", "--quiet=2", "apoidea")
+    # What the app kept in its user's home is theirs; what came along as a dependency is the system's.
+    ours = {path for path in root.files() - before if "apoidea" in path and not path.startswith("root/")}
+    assert not ours, f"purging left {sorted(ours)}"
+
+
+@contextlib.contextmanager
+def desktop():
+    """A screen with a tray and a session's bus; gives their names and the folder of the bus."""
+    with contextlib.ExitStack() as parts:
+        folder = parts.enter_context(tempfile.TemporaryDirectory(dir="/tmp"))
+        def start(*command, **options):
+            part = subprocess.Popen(command, stderr=subprocess.DEVNULL, text=True, **{"stdout": subprocess.DEVNULL} | options)
+            parts.callback(lambda: (part.kill(), part.wait()))
+            return part
+
+        server = start("Xvfb", "-displayfd", "1", "-screen", "0", "1280x900x24", "-nolisten", "tcp", stdout=subprocess.PIPE)
+        screen = {"DISPLAY": ":" + server.stdout.readline().strip(), "GDK_BACKEND": "x11", "NO_AT_BRIDGE": "1"}
+        bus = start("dbus-daemon", "--session", "--nofork", f"--address=unix:path={folder}/bus", "--print-address=1", stdout=subprocess.PIPE)
+        screen["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
+        environment = os.environ | screen
+        start("openbox", env=environment)
+        start("trayer", "--edge", "top", "--align", "left", "--widthtype", "request", "--SetDockType", "true", env=environment)
+        yield screen, folder
+
+
+def check_tray(root):
+    """The installed app starts and its icon is in the tray."""
+    with desktop() as (screen, bus):
+        home = {name: "/root" for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")}
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "WEBKIT_DISABLE_COMPOSITING_MODE": "1", "LIBGL_ALWAYS_SOFTWARE": "1"} | screen | home
+        alone = [f"--set={setting}" for setting in ("api.port=0", "network.port=0", 'network.listen=["127.0.0.1"]', "network.local_network=off")]
+        app = root.start("apoidea-desktop", "--hidden", *alone, binds=("/tmp/.X11-unix", bus),
+                         env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            def icon():
+                assert app.poll() is None, "the app ended"
+                return "tray app apoidea" in shell.run("xwininfo", "-root", "-tree", env=os.environ | screen)
+
+            shell.wait("the icon in the tray", icon)
+        finally:
+            app.kill()
+            app.wait()

@@ -1,0 +1,156 @@
+"""The Windows installer under wine: installed, one network with peers of Linux, upgraded, removed.
+
+Wine has no web view: the tray app is installed and looked at, but only the headless peer runs.
+"""
+
+import json
+import os
+import re
+import subprocess
+
+import crawl
+import shell
+
+PREVIOUS = "0.0.9"
+MIB = 1 << 20
+PROGRAMS = {"apoidea.exe", "apoidea-desktop.exe"}
+INSTALLED = PROGRAMS | {"Apoidea.scr", "WebView2Loader.dll", "third-party-licences.txt", "LICENSE-MIT.txt", "LICENSE-APACHE.txt", "uninstall.exe"}
+# Libraries that must be on no list: they come with the compiler, not with Windows.
+FOREIGN = re.compile(r"(?i)libgcc|libstdc|winpthread|msvcr1|vcruntime")
+UNINSTALL = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\Apoidea"
+RUN = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Run"
+
+
+def check(dist, work):
+    installer = shell.only(dist, f"apoidea_{shell.version()}_x64-setup.exe")
+    assert installer.stat().st_size < 25 * MIB, f"{installer.name} is a download of {installer.stat().st_size} bytes"
+    system = Wine(work)
+    system.install(previous(work), "/AUTOSTART=1")
+    check_installed(system, PREVIOUS)
+    for program in PROGRAMS:
+        check_program(system.folder / program)
+    assert "--hidden" in system.registry(RUN, "Apoidea")
+    check_one_network(system, work)
+    data = system.profile / "AppData/Local/apoidea/data"
+    identity = (data / "identity").read_bytes()
+    system.install(installer)
+    check_installed(system, shell.version())
+    assert "--hidden" in system.registry(RUN, "Apoidea"), "the upgrade forgot a choice"
+    assert (data / "identity").read_bytes() == identity, "the upgrade touched the data"
+    check_removal(system, installer, data)
+
+
+def previous(work):
+    """An installer of the version before this one, from the same source."""
+    folder = work / "previous"
+    shell.run(shell.TOP / "installer/windows/package", folder, env=os.environ | {"APOIDEA_VERSION": PREVIOUS})
+    return shell.only(folder, f"*_{PREVIOUS}_x64-setup.exe")
+
+
+class Wine:
+    """A Windows of its own."""
+
+    def __init__(self, work):
+        self.prefix = work / "wine"
+        self.environment = os.environ | {"WINEPREFIX": str(self.prefix), "WINEDEBUG": "-all", "USER": "volunteer", "DISPLAY": ""}
+        self.run("wineboot", "--init")
+        self.profile = shell.only(self.prefix / "drive_c/users", "[!P]*")
+        self.folder = self.profile / "AppData/Local/Programs/Apoidea"
+        shell.run("x86_64-w64-mingw32-gcc", "-shared", "-O2", "-o", work / "bcryptprimitives.dll",
+                  shell.TOP / "tests/packages/process_prng.c", "-ladvapi32")
+        self.shim = work / "bcryptprimitives.dll"
+
+    def run(self, *command):
+        return shell.run(*command, env=self.environment)
+
+    def install(self, installer, *options):
+        self.run("wine", installer, "/S", *options)
+
+    def registry(self, key, name):
+        return self.run("wine", "reg", "query", key, "/v", name)
+
+    def start(self, *words):
+        """Starts the installed peer; with the shim beside it, and not in its folder."""
+        environment = self.environment | {"WINEPATH": f"Z:{self.shim.parent}".replace("/", "\\")}
+        return subprocess.Popen(["wine", self.folder / "apoidea.exe", *words], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def end(self):
+        """Ends every program."""
+        self.run("wineserver", "--kill")
+        self.run("wineserver", "--wait")
+
+
+def check_installed(system, version):
+    found = {file.name for file in system.folder.iterdir()}
+    assert found == INSTALLED, found ^ INSTALLED
+    assert version in system.registry(UNINSTALL, "DisplayVersion")
+    menu = system.profile / "AppData/Roaming/Microsoft/Windows/Start Menu/Programs/Apoidea"
+    assert {file.name for file in menu.iterdir()} == {"Apoidea.lnk", "Uninstall Apoidea.lnk"}
+    assert (system.folder / "Apoidea.scr").stat().st_size == (system.folder / "apoidea-desktop.exe").stat().st_size
+
+
+def check_program(program):
+    """What it needs is part of Windows, and it says which version it is."""
+    table = shell.run("x86_64-w64-mingw32-objdump", "-p", program)
+    libraries = set(re.findall(r"DLL Name: (\S+)", table))
+    assert libraries and not any(FOREIGN.search(library) for library in libraries), libraries
+    content = program.read_bytes()
+    at = content.find("ProductVersion".encode("utf-16-le"))
+    assert at >= 0 and shell.version().encode("utf-16-le") in content[at : at + 80], f"{program.name} has no version"
+
+
+def check_one_network(system, work):
+    """Two peers of Linux and one of Windows divide a web among them; every page is fetched once."""
+    web = crawl.toyweb(work)
+    peers = []
+    try:
+        binaries = os.environ.get("APOIDEA_BINARIES") or f"{crawl.target_folder()}/release"
+        for number in range(2):
+            data = work / f"linux-{number}"
+            command = [f"{binaries}/apoidea", "--data", data, "run", *crawl.settings(web, web.certificate, entries(peers))]
+            peers.append(crawl.Peer(subprocess.Popen(command, stdout=subprocess.DEVNULL), data))
+        options = crawl.settings(web, f"Z:{web.certificate}", entries(peers))
+        windows = crawl.Peer(system.start("run", *options), system.profile / "AppData/Local/apoidea/data")
+        peers.append(windows)
+        shell.wait("one ring of three", lambda: abs(sum(peer.ask("/api/peers")["share"] for peer in peers) - 1) < 1e-9)
+        peers[0].seed(web)
+        crawl.wait_until_done(peers)
+        wrong = {page: times for page, times in crawl.fetched(web).items() if times != 1}
+        assert not wrong, f"not fetched exactly once: {wrong}"
+        shares = [peer.ask("/api/status")["totals"]["pages"] for peer in peers]
+        assert all(shares), f"a peer did nothing: {shares}"
+        print(f"pages fetched by two peers of Linux and one of Windows: {json.dumps(shares)}")
+    finally:
+        system.end()
+        for peer in peers:
+            peer.kill()
+        web.stop()
+
+
+def entries(peers):
+    return [peers[0].ask("/api/peers")["listens"][0]] if peers else []
+
+
+def check_removal(system, installer, data):
+    """The programs go; the data stays unless told otherwise."""
+    stranger = system.folder / "notes.txt"
+    stranger.write_text("not Apoidea's\n")
+    uninstall(system)
+    assert {file.name for file in system.folder.iterdir()} == {"notes.txt"}, "exactly ours is removed"
+    assert (data / "identity").exists()
+    for key in (UNINSTALL, RUN):
+        assert "Apoidea" not in subprocess.run(
+            ["wine", "reg", "query", key], env=system.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ).stdout.replace(key, "")
+    assert not (system.profile / "AppData/Roaming/Microsoft/Windows/Start Menu/Programs/Apoidea").exists()
+    stranger.unlink()
+    system.install(installer)
+    uninstall(system, "/DATA=remove")
+    assert not system.folder.exists() and not data.parent.exists()
+
+
+def uninstall(system, *options):
+    # The uninstaller works from a copy of itself and returns at once.
+    system.run("wine", system.folder / "uninstall.exe", "/S", *options)
+    shell.wait("the uninstaller", lambda: not (system.folder / "uninstall.exe").exists())
+    system.run("wineserver", "--wait")
