@@ -190,6 +190,9 @@ impl Swarm {
         let is_terminal = stdout().is_terminal();
         let raw = if is_terminal { Some(RawTerminal::enter()?) } else { None };
         let mut keys = if is_terminal { keys() } else { mpsc::channel(1).1 };
+        if !is_terminal {
+            println!("Dashboard of peer 0: {link}");
+        }
         let mut pages = 0;
         let (mut seconds, mut quiet) = (0u64, 0);
         loop {
