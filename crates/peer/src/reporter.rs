@@ -5,6 +5,7 @@ use crate::{
     rate::Rate,
     status::{State, Status, Totals},
     steward::Steward,
+    throttle::cpu_time,
 };
 use apoidea_governor::{Allowance, Pace, Readings};
 use apoidea_model::Time;
@@ -17,6 +18,7 @@ pub(crate) struct Reporter {
     status: watch::Sender<Status>,
     pages: Rate,
     bytes: Rate,
+    cpu: Rate,
     network: Arc<Network>,
     steward: Arc<Steward>,
     /// Not on every system.
@@ -52,6 +54,7 @@ impl Reporter {
             status,
             pages: Rate::default(),
             bytes: Rate::default(),
+            cpu: Rate::default(),
             network,
             steward,
             system: System::new().ok(),
@@ -63,6 +66,7 @@ impl Reporter {
     pub(crate) fn publish(&mut self, snapshot: Snapshot<'_>, at: Time) {
         let now = Instant::now();
         let memory_bytes = self.memory_bytes();
+        let cpu_millis = cpu_time().as_millis() as u64;
         let allowance = self.steward.watch().borrow().clone();
         let started = self.status.borrow().started;
         let status = Status {
@@ -73,6 +77,8 @@ impl Reporter {
             at,
             pages_per_second: self.pages.sample(now, snapshot.totals.pages),
             bytes_per_second: self.bytes.sample(now, snapshot.totals.bytes),
+            // Thousandths of a second in each second.
+            cpu_percent: self.cpu.sample(now, cpu_millis) / 10.0,
             totals: snapshot.totals.clone(),
             queued: snapshot.queued,
             outbox: snapshot.outbox,
@@ -116,6 +122,7 @@ impl Status {
             totals: Totals::default(),
             pages_per_second: 0.0,
             bytes_per_second: 0.0,
+            cpu_percent: 0.0,
             queued: 0,
             outbox: 0,
             domains: 0,

@@ -24,6 +24,8 @@ pub struct Status {
     pub pages_per_second: f64,
     /// Bytes per second over the last ten seconds, as sent by the servers.
     pub bytes_per_second: f64,
+    /// CPU time in use now, in percent of one core.
+    pub cpu_percent: f64,
     /// URLs waiting.
     pub queued: u64,
     /// Links found and not yet accepted by their owner.

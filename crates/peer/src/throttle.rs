@@ -215,7 +215,7 @@ pub(crate) async fn measure(throttle: Arc<Throttle>, network: Arc<Network>, stop
 }
 
 /// CPU time of the whole process so far.
-fn cpu_time() -> Duration {
+pub(crate) fn cpu_time() -> Duration {
     cpu_time::ProcessTime::now().as_duration()
 }
 

@@ -37,6 +37,10 @@ pages_per_second: number,
  */
 bytes_per_second: number, 
 /**
+ * CPU time in use now, in percent of one core.
+ */
+cpu_percent: number, 
+/**
  * URLs waiting.
  */
 queued: number, 
