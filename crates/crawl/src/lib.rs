@@ -17,6 +17,7 @@ mod retry_after;
 mod robots;
 mod robots_copy;
 mod seen;
+pub mod sim;
 mod sitemap;
 mod stamp;
 mod traps;

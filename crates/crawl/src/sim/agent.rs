@@ -1,0 +1,149 @@
+//! One simulated peer: the frontier, the queues that a real one has on disk, and the links it has yet to send.
+
+use crate::{
+    Admission, BreadthFirst, DomainState, Event, Frontier, FrontierConfig, OneIn, Quotas, SeenFilter,
+};
+use apoidea_model::{Domain, Link, Pending, Slot, Time, UrlHash};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+
+/// URLs that are not sent again because they were lately.
+const RECENT: usize = 4096;
+
+/// One peer.
+pub(super) struct Agent {
+    pub frontier: Frontier,
+    domains: HashMap<Domain, Known>,
+    parked: BTreeSet<(Time, Domain)>,
+    next_sequence: u64,
+    queued: u64,
+    /// Links for others, by owner.
+    pub outbox: BTreeMap<usize, Vec<Link>>,
+    recent: (HashSet<UrlHash>, VecDeque<UrlHash>),
+    pub fetched: u64,
+}
+
+/// What is known of a domain besides what the frontier has in memory.
+struct Known {
+    state: DomainState,
+    seen: SeenFilter,
+    queue: BTreeMap<Slot, Pending>,
+}
+
+impl Agent {
+    pub(super) fn new() -> Self {
+        Agent {
+            frontier: Frontier::new(FrontierConfig::default()),
+            domains: HashMap::new(),
+            parked: BTreeSet::new(),
+            next_sequence: 0,
+            queued: 0,
+            outbox: BTreeMap::new(),
+            recent: Default::default(),
+            fetched: 0,
+        }
+    }
+
+    /// Takes the links of one domain that is this peer's into its queue.
+    pub(super) fn admit(&mut self, domain: &Domain, links: Vec<Link>, now: Time) {
+        let known = self.domains.entry(domain.clone()).or_insert_with(Known::new);
+        let counters = self.frontier.state(domain).map_or(known.state.counters, |state| state.counters);
+        let admission = Admission {
+            domain,
+            quotas: &Quotas::default(),
+            order: &BreadthFirst,
+            counters,
+            queued_total: self.queued,
+            worst: &[],
+            check: &|_| Ok(()),
+        };
+        let decision = admission.decide(links, &mut known.seen);
+        let mut urls = Vec::new();
+        for admitted in decision.admitted {
+            let slot = Slot { rank: admitted.rank, sequence: self.next_sequence };
+            self.next_sequence += 1;
+            let Link { url, depth, target } = admitted.link;
+            urls.push(Pending { slot, url, depth, target, attempts: 0, not_before: Time::ZERO });
+        }
+        if urls.is_empty() {
+            return;
+        }
+        self.queued += urls.len() as u64;
+        known.queue.extend(urls.iter().map(|pending| (pending.slot, pending.clone())));
+        if self.frontier.is_resident(domain) {
+            let event = Event::Admitted { domain: domain.clone(), urls, evicted: Vec::new(), overflowed: 0 };
+            return self.frontier.handle(event, now);
+        }
+        known.state.admitted(urls.iter().map(|pending| &pending.url), 0, 0);
+        let wake = known.state.ready_at();
+        self.parked.insert((wake, domain.clone()));
+        self.frontier.handle(Event::Parked { wake }, now);
+    }
+
+    /// Answers the frontier's wish for domains whose time has come.
+    pub(super) fn wake(&mut self, limit: usize, now: Time) {
+        let mut domains = Vec::new();
+        while domains.len() < limit
+            && let Some((wake, _)) = self.parked.first()
+            && *wake <= now
+            && let Some((_, domain)) = self.parked.pop_first()
+        {
+            if let Some(known) = self.domains.get(&domain).filter(|_| !self.frontier.is_resident(&domain)) {
+                domains.push((domain, known.state.clone()));
+            }
+        }
+        let next = self.parked.first().map_or(Time::NEVER, |(wake, _)| *wake);
+        self.frontier.handle(Event::Woke { domains, next }, now);
+    }
+
+    /// Answers the frontier's wish to read on in a queue. What is being fetched is not in it any more.
+    pub(super) fn refill(&mut self, domain: Domain, after: Option<Slot>, limit: usize, now: Time) {
+        let urls = self.domains.get(&domain).map_or_else(Vec::new, |known| {
+            let behind = known.queue.iter().filter(|(slot, _)| after.is_none_or(|after| **slot > after));
+            behind.take(limit).map(|(_, pending)| pending.clone()).collect()
+        });
+        self.frontier.handle(Event::Refilled { domain, urls }, now);
+    }
+
+    /// A URL is on its way.
+    pub(super) fn take(&mut self, domain: &Domain, slot: Slot) {
+        if let Some(known) = self.domains.get_mut(domain)
+            && known.queue.remove(&slot).is_some()
+        {
+            self.queued -= 1;
+        }
+    }
+
+    /// A domain leaves the frontier.
+    pub(super) fn park(&mut self, domain: Domain, state: DomainState, wake: Time, now: Time) {
+        if let Some(known) = self.domains.get_mut(&domain) {
+            known.state = state;
+            if wake < Time::NEVER {
+                self.parked.insert((wake, domain));
+                self.frontier.handle(Event::Parked { wake }, now);
+            }
+        }
+    }
+
+    /// Keeps links for others, unless they were sent lately.
+    pub(super) fn post(&mut self, owner: usize, link: Link) {
+        let hash = link.url.hash();
+        let (known, order) = &mut self.recent;
+        if !known.insert(hash) {
+            return;
+        }
+        order.push_back(hash);
+        if order.len() > RECENT
+            && let Some(oldest) = order.pop_front()
+        {
+            known.remove(&oldest);
+        }
+        self.outbox.entry(owner).or_default().push(link);
+    }
+}
+
+impl Known {
+    fn new() -> Self {
+        let seen = SeenFilter::new(OneIn::default());
+        Known { state: DomainState::default(), seen, queue: BTreeMap::new() }
+    }
+}

@@ -1,0 +1,95 @@
+//! A crawl of thousands of peers in one process, from a seed: the crawl's decisions are the real ones, the network and
+//! the web are made up.
+//!
+//! Every simulated peer has a [`crate::Frontier`], admits with [`crate::Admission`] and remembers with
+//! [`crate::SeenFilter`], at the pace that the contract allows on the Internet. A domain belongs to the peer that
+//! follows its key on the ring; links travel to owners in batches and take their time. Disks, content and crashes are
+//! left to the black-box tests of real peers, the ring itself to the simulator of the ring.
+
+mod agent;
+mod report;
+mod web;
+mod world;
+
+pub use report::Report;
+
+use std::time::Duration;
+
+/// What is to be simulated.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Peers on the ring.
+    pub peers: usize,
+    /// Hosts of the web, each a domain of its own.
+    pub hosts: usize,
+    /// Pages on all hosts together.
+    pub pages: usize,
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// Simulated time at most.
+    pub duration: Duration,
+}
+
+/// Lets the peers crawl until nothing is left or the time is over.
+pub fn run(options: &Options) -> Report {
+    let mut world = world::World::new(options);
+    world.run();
+    world.report(options)
+}
+
+/// A number that looks random and always is the same for the same input (the finaliser of SplitMix64).
+fn draw(seed: u64, number: u64) -> u64 {
+    let mut z = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crawl(peers: usize, seed: u64) -> Report {
+        run(&Options { peers, hosts: 60, pages: 900, seed, duration: Duration::from_secs(24 * 3600) })
+    }
+
+    #[test]
+    fn every_page_is_fetched_once_however_many_peers_there_are() {
+        for (peers, seed) in [(1, 1), (2, 2), (16, 3), (200, 4)] {
+            let report = crawl(peers, seed);
+            assert_eq!((report.pages, report.repeats), (900, 0), "{peers} peers, seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_larger_web_is_crawled_to_its_ends() {
+        let options = Options {
+            peers: 50,
+            hosts: 2000,
+            pages: 12_000,
+            seed: 9,
+            duration: Duration::from_secs(24 * 3600),
+        };
+        let report = run(&options);
+        assert!(report.is_sound(), "{report}");
+    }
+
+    #[test]
+    fn a_seed_tells_the_same_story_again() {
+        assert_eq!(crawl(16, 7), crawl(16, 7));
+        assert_ne!(crawl(16, 7).seconds, crawl(16, 8).seconds);
+    }
+
+    #[test]
+    fn links_for_others_are_few_and_travel_in_batches() {
+        let report = crawl(16, 5);
+        assert!(report.urls_per_page > 0.1 && report.urls_per_page < 3.0, "{report}");
+        assert!(report.batches_per_page < report.urls_per_page, "{report}");
+        assert_eq!(crawl(1, 5).urls_per_page, 0.0, "whoever is alone sends nothing");
+    }
+
+    #[test]
+    fn no_host_is_asked_sooner_than_the_contract_allows() {
+        assert!(crawl(16, 6).shortest_gap_ms >= 5000);
+    }
+}

@@ -1,0 +1,68 @@
+//! What a simulated crawl came to, in the yardsticks of parallel crawlers.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What a simulated crawl came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Peers on the ring.
+    pub peers: usize,
+    /// Pages of the web.
+    pub expected: usize,
+    /// Different pages fetched.
+    pub pages: usize,
+    /// Requests for pages beyond the first.
+    pub repeats: usize,
+    /// Simulated seconds until the last page.
+    pub seconds: f64,
+    /// Until nine of ten pages were fetched: afterwards few hosts are left, and politeness alone decides.
+    pub seconds_for_most: f64,
+    /// URLs sent to other peers for each page.
+    pub urls_per_page: f64,
+    /// Messages with links for each page.
+    pub batches_per_page: f64,
+    /// Bytes of those URLs for each page, before compression and without copies.
+    pub bytes_per_page: f64,
+    /// Hosts of the peer that has the most, for each host of the mean.
+    pub most_hosts: f64,
+    /// Pages of the peer that fetched the most, for each page of the mean.
+    pub most_pages: f64,
+    /// Peers that fetched nothing.
+    pub idle: usize,
+    /// The shortest time between two requests to one host, whoever sent them.
+    pub shortest_gap_ms: u64,
+}
+
+impl Report {
+    /// Was every page fetched, and once?
+    pub fn is_sound(&self) -> bool {
+        self.pages == self.expected && self.repeats == 0
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} peers fetched {} of {} pages, {} of them again",
+            self.peers, self.pages, self.expected, self.repeats
+        )?;
+        let rate = 0.9 * self.pages as f64 / self.seconds_for_most.max(1e-9);
+        writeln!(
+            f,
+            "  {rate:.1} pages/s until nine of ten were there ({:.0} s), the last after {:.0} s",
+            self.seconds_for_most, self.seconds
+        )?;
+        writeln!(
+            f,
+            "  {:.2} URLs, {:.2} batches and {:.0} bytes of URLs sent for each page",
+            self.urls_per_page, self.batches_per_page, self.bytes_per_page
+        )?;
+        write!(
+            f,
+            "  the fullest peer had {:.1} times the mean of hosts and {:.1} of pages; {} had nothing; shortest gap {} ms",
+            self.most_hosts, self.most_pages, self.idle, self.shortest_gap_ms
+        )
+    }
+}
