@@ -3,10 +3,12 @@ SHELL := bash
 CARGO ?= cargo
 # The field's own checker of WARC files; tests hold ours to it.
 WARCIO := target/tools/bin/warcio
+# The compiler driver for macOS, which needs no Apple machine to check.
+ZIGBUILD := target/zigbuild/bin/cargo-zigbuild
 # The dashboard, which the peer embeds.
 DASHBOARD := ui/dist/site/index.html
 
-.PHONY: run run-headless run-desktop setup-desktop demo evaluate test test-ui-units test-ui bench bench-governor dist test-packages check-macos setup setup-test setup-bench setup-dist build lint help
+.PHONY: run run-headless run-desktop setup-desktop demo evaluate test test-ui-units test-ui bench bench-governor dist test-packages check-macos check-other-systems setup setup-test setup-bench setup-dist build lint help
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -67,6 +69,20 @@ test-packages: dist ## Install, use, upgrade and remove what `make dist` made, i
 
 check-macos: setup-dist $(DASHBOARD) ## Type-check the whole program for both kinds of Macs
 	installer/macos/check
+
+# Debian's own toolchain, since it comes with the source of the standard library.
+OTHER_SYSTEMS := RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc CARGO=/usr/bin/cargo
+CHECK_GOVERNOR := check -Zbuild-std --locked -p apoidea-governor --target-dir $${CARGO_TARGET_DIR:-target}/other-systems
+
+check-other-systems: $(ZIGBUILD) ## Check that the sensors for Windows and macOS compile
+	@installer/setup build dist
+	$(OTHER_SYSTEMS) /usr/bin/cargo $(CHECK_GOVERNOR) --target x86_64-pc-windows-gnu
+	PATH="$(CURDIR)/$(dir $(ZIGBUILD)):/usr/bin:$$PATH" $(OTHER_SYSTEMS) $(ZIGBUILD) $(CHECK_GOVERNOR) --target aarch64-apple-darwin
+
+# A C compiler for macOS.
+$(ZIGBUILD): | setup-test
+	python3 -m venv target/zigbuild
+	target/zigbuild/bin/pip install --quiet --disable-pip-version-check cargo-zigbuild ziglang
 
 build: setup $(DASHBOARD)
 	$(CARGO) build --release --locked -p apoidea

@@ -1,6 +1,7 @@
 //! What the volunteer wants is shown, set, kept and obeyed, through the API and the command line alike.
 
 use crate::{
+    patience,
     peer_process::{Launch, PeerProcess},
     toy::Toy,
 };
@@ -155,6 +156,22 @@ async fn the_command_line_shows_and_sets_the_limits() {
     let refused = launch.run(&["limits", "--memory", "5"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("96 to"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_volunteers_peer_is_last_in_line() {
+    const IDLE: &str = "5";
+    let folder = tempfile::tempdir().unwrap();
+    let peer = Launch::new(&folder.path().join("data")).set("preferences.priority", "lowest").start().await;
+    let tasks = format!("/proc/{}/task", peer.id());
+    let policies = || -> Vec<String> {
+        let stats = fs::read_dir(&tasks).unwrap().flatten();
+        let stats = stats.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+        let policy = |stat: String| Some(stat.rsplit_once(')')?.1.split_whitespace().nth(38)?.to_owned());
+        stats.filter_map(policy).collect()
+    };
+    let lowered = patience::look(PATIENCE, async || policies().iter().all(|it| it == IDLE).then_some(()));
+    assert!(lowered.await.is_some(), "scheduling policies of the threads: {:?}", policies());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

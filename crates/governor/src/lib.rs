@@ -1,7 +1,8 @@
 //! How much of a volunteer's computer the crawl may use right now.
 //!
 //! [`Preferences`] say what the volunteer wants, [`Readings`] what the sensors saw, and [`Governor::decide`] turns both and
-//! the time into one [`Allowance`] with one [`Reason`]. That part is pure; [`sensors`] is where the world is looked at. Whoever consumes (fetches, processing, buckets,
+//! the time into one [`Allowance`] with one [`Reason`]. That part is pure; [`sensors`] is where the world is looked at, and
+//! [`precedence`] where it is given way to. Whoever consumes (fetches, processing, buckets,
 //! caches) keeps to the allowance; [`CpuBudget`] and [`TokenBucket`] are the arithmetic of keeping to it smoothly.
 
 mod allowance;
@@ -9,6 +10,7 @@ mod clock;
 mod cpu_budget;
 mod governor;
 mod latch;
+pub mod precedence;
 mod preferences;
 mod preset;
 mod range;

@@ -94,7 +94,10 @@ fn stricter(mut preferences: Preferences, which: usize) -> Preferences {
         3 => preferences.on_metered = Toward::Pause,
         4 => preferences.on_full_screen = Toward::Pause,
         5 => preferences.programs = vec!["doom".to_owned()],
-        6 => preferences.schedule = Schedule::always(Hours::Gentle),
+        6 if preferences.schedule == Schedule::always(Hours::Full) => {
+            preferences.schedule = Schedule::always(Hours::Gentle);
+        }
+        6 => {}
         7 => preferences.schedule = Schedule::always(Hours::Off),
         8 => tighten(&mut preferences.full.cpu_percent),
         9 => tighten(&mut preferences.full.down_kib),

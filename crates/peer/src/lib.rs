@@ -22,7 +22,6 @@ mod page;
 mod peer;
 mod places;
 mod preferences_file;
-mod priority;
 mod process;
 mod processing;
 mod rate;

@@ -6,12 +6,11 @@
 use crate::{
     page,
     preferences_file::{PreferencesError, PreferencesFile, UnderWay},
-    priority,
     throttle::Throttle,
 };
 use apoidea_governor::{
     Allowance, Governor, Moment, Preferences, Priority, Readings, Refused, Snooze, SnoozeFor, Squeeze,
-    sensors::Senses,
+    precedence, sensors::Senses,
 };
 use serde_json::{Map, Value};
 use std::{
@@ -124,7 +123,7 @@ impl Steward {
     /// Looks and decides until it is stopped.
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
         if self.preferences().priority == Priority::Lowest {
-            priority::lower();
+            precedence::give_up();
         }
         let mut looks = interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -144,7 +143,7 @@ impl Steward {
         blocking(move || file.save(&saved)).await?;
         self.senses.follow(&changed);
         if changed.priority == Priority::Lowest {
-            priority::lower();
+            precedence::give_up();
         }
         let mut house = self.house();
         house.preferences = changed.clone();

@@ -1,6 +1,6 @@
 //! The computer itself, on every system: what other programs use of the CPU, and which listed programs run.
 
-use super::{Blind, Sensor};
+use super::{Blind, Sensor, Subject};
 use crate::{Preferences, Readings};
 use std::time::Duration;
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
@@ -46,12 +46,8 @@ impl Default for Computer {
 }
 
 impl Sensor for Computer {
-    fn subject(&self) -> &'static str {
-        "other programs"
-    }
-
-    fn is_wanted(&self, preferences: &Preferences) -> bool {
-        preferences.other_cpu_percent > 0 || !preferences.programs.is_empty()
+    fn subject(&self) -> Subject {
+        Subject::OtherPrograms
     }
 
     fn period(&self) -> Duration {

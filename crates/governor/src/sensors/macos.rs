@@ -1,10 +1,8 @@
-//! What macOS tells: the time since the last input of any kind, and where the power comes from.
-//!
-//! Whether a connection is expensive is only told to callbacks of the Network framework; until that is asked, it is
-//! reported as not visible here.
+//! What macOS tells: the time since the last input of any kind, where the power comes from, and whether the network's
+//! path is expensive.
 
-use super::{Blind, Sensor};
-use crate::{Power, Preferences, Readings, Run, Toward};
+use super::{Blind, Sensor, Subject, macos_path::PathMonitor};
+use crate::{Power, Preferences, Readings};
 use objc2_core_graphics::{CGEventSource, CGEventSourceStateID, CGEventType};
 use starship_battery::{Manager, State, units::ratio::percent};
 use std::time::Duration;
@@ -18,16 +16,13 @@ pub(super) struct UserActivity;
 /// Sees the power supply.
 pub(super) struct PowerSupply;
 
-/// Would see the network connection.
-pub(super) struct Connection;
+/// Sees the network connection, once it was asked for.
+#[derive(Default)]
+pub(super) struct Connection(Option<PathMonitor>);
 
 impl Sensor for UserActivity {
-    fn subject(&self) -> &'static str {
-        "user activity"
-    }
-
-    fn is_wanted(&self, preferences: &Preferences) -> bool {
-        preferences.run == Run::WhenIdle
+    fn subject(&self) -> Subject {
+        Subject::UserActivity
     }
 
     fn period(&self) -> Duration {
@@ -43,12 +38,8 @@ impl Sensor for UserActivity {
 }
 
 impl Sensor for PowerSupply {
-    fn subject(&self) -> &'static str {
-        "the power supply"
-    }
-
-    fn is_wanted(&self, preferences: &Preferences) -> bool {
-        preferences.on_battery == Toward::Pause
+    fn subject(&self) -> Subject {
+        Subject::PowerSupply
     }
 
     fn period(&self) -> Duration {
@@ -67,19 +58,19 @@ impl Sensor for PowerSupply {
 }
 
 impl Sensor for Connection {
-    fn subject(&self) -> &'static str {
-        "whether the connection is metered"
-    }
-
-    fn is_wanted(&self, preferences: &Preferences) -> bool {
-        preferences.on_metered == Toward::Pause
+    fn subject(&self) -> Subject {
+        Subject::Connection
     }
 
     fn period(&self) -> Duration {
-        Duration::from_secs(60)
+        Duration::from_secs(2)
     }
 
     fn look(&mut self, _: &Preferences) -> Result<Readings, Blind> {
-        Err(Blind("macOS tells it only to callbacks, which are not asked yet".to_owned()))
+        if self.0.is_none() {
+            self.0 = PathMonitor::start();
+        }
+        let monitor = self.0.as_ref().ok_or(Blind("the system gives no path monitor".to_owned()))?;
+        Ok(Readings { metering: monitor.metering(), ..Readings::default() })
     }
 }

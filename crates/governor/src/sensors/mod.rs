@@ -9,23 +9,24 @@ mod computer;
 mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
+#[cfg(target_os = "macos")]
+mod macos_path;
 mod senses;
+mod subject;
 #[cfg(windows)]
 mod windows;
 
 pub use computer::Computer;
 pub use senses::Senses;
+pub use subject::Subject;
 
 use crate::{Preferences, Readings};
 use std::time::Duration;
 
 /// One way of seeing something.
 pub trait Sensor: Send {
-    /// What it looks at, such as "user activity".
-    fn subject(&self) -> &'static str;
-
-    /// Whether these preferences depend on it; it rests otherwise.
-    fn is_wanted(&self, preferences: &Preferences) -> bool;
+    /// What it looks at. It rests while nobody wants to know.
+    fn subject(&self) -> Subject;
 
     /// How often it looks.
     fn period(&self) -> Duration;
@@ -61,7 +62,7 @@ fn desktop() -> [Box<dyn Sensor>; 3] {
 
 #[cfg(target_os = "macos")]
 fn desktop() -> [Box<dyn Sensor>; 3] {
-    [Box::new(macos::UserActivity), Box::new(macos::PowerSupply), Box::new(macos::Connection)]
+    [Box::new(macos::UserActivity), Box::new(macos::PowerSupply), Box::new(macos::Connection::default())]
 }
 
 #[cfg(windows)]

@@ -1,6 +1,6 @@
 //! All sensors together: threads that look, and the freshest of what each saw.
 
-use super::{Blind, Sensor};
+use super::{Blind, Sensor, Subject};
 use crate::{Preferences, Readings};
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -20,7 +20,7 @@ pub struct Senses {
 
 /// What one sensor's thread shares with everybody else.
 struct Watch {
-    subject: &'static str,
+    subject: Subject,
     period: Duration,
     state: Mutex<State>,
     changed: Condvar,
@@ -72,7 +72,7 @@ impl Drop for Senses {
 
 impl Watch {
     fn start(sensor: Box<dyn Sensor>, preferences: Arc<Preferences>) -> Arc<Self> {
-        let is_wanted = sensor.is_wanted(&preferences);
+        let is_wanted = sensor.subject().is_wanted(&preferences);
         let watch = Arc::new(Watch {
             subject: sensor.subject(),
             period: sensor.period(),
@@ -95,7 +95,7 @@ impl Watch {
 
     /// Looks while it is wanted, rests otherwise.
     fn run(&self, mut sensor: Box<dyn Sensor>) {
-        while let Some(preferences) = self.next_look(&*sensor) {
+        while let Some(preferences) = self.next_look() {
             let seen = sensor.look(&preferences);
             let mut state = self.state();
             state.seen = Some((Instant::now(), seen));
@@ -104,10 +104,10 @@ impl Watch {
     }
 
     /// The preferences to look with, once it is wanted; `None` when it is over.
-    fn next_look(&self, sensor: &dyn Sensor) -> Option<Arc<Preferences>> {
+    fn next_look(&self) -> Option<Arc<Preferences>> {
         let mut state = self.state();
         loop {
-            let is_wanted = sensor.is_wanted(&state.preferences);
+            let is_wanted = self.subject.is_wanted(&state.preferences);
             if is_wanted && !state.is_wanted {
                 state.wanted_since = Instant::now();
             }
@@ -145,19 +145,14 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Run;
     use std::sync::mpsc;
 
     /// Says what it is told to say; hangs when told nothing.
     struct Fake(mpsc::Receiver<Result<Readings, Blind>>);
 
     impl Sensor for Fake {
-        fn subject(&self) -> &'static str {
-            "user activity"
-        }
-
-        fn is_wanted(&self, preferences: &Preferences) -> bool {
-            preferences.run == Run::WhenIdle
+        fn subject(&self) -> Subject {
+            Subject::UserActivity
         }
 
         fn period(&self) -> Duration {

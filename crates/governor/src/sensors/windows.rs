@@ -3,8 +3,8 @@
 // The calls into the system below are the only way to ask; each is one line with its reason.
 #![allow(unsafe_code)]
 
-use super::{Blind, Sensor};
-use crate::{Metering, Power, Preferences, Readings, Run, Screen, Toward};
+use super::{Blind, Sensor, Subject};
+use crate::{Metering, Power, Preferences, Readings, Screen};
 use std::time::Duration;
 use windows::{
     Networking::Connectivity::{NetworkCostType, NetworkInformation},
@@ -36,12 +36,8 @@ pub(super) struct PowerSupply;
 pub(super) struct Connection;
 
 impl Sensor for UserActivity {
-    fn subject(&self) -> &'static str {
-        "user activity"
-    }
-
-    fn is_wanted(&self, preferences: &Preferences) -> bool {
-        preferences.run == Run::WhenIdle || preferences.on_full_screen == Toward::Pause
+    fn subject(&self) -> Subject {
+        Subject::UserActivity
     }
 
     fn period(&self) -> Duration {
@@ -55,12 +51,8 @@ impl Sensor for UserActivity {
 }
 
 impl Sensor for PowerSupply {
-    fn subject(&self) -> &'static str {
-        "the power supply"
-    }
-
-    fn is_wanted(&self, preferences: &Preferences) -> bool {
-        preferences.on_battery == Toward::Pause
+    fn subject(&self) -> Subject {
+        Subject::PowerSupply
     }
 
     fn period(&self) -> Duration {
@@ -78,12 +70,8 @@ impl Sensor for PowerSupply {
 }
 
 impl Sensor for Connection {
-    fn subject(&self) -> &'static str {
-        "whether the connection is metered"
-    }
-
-    fn is_wanted(&self, preferences: &Preferences) -> bool {
-        preferences.on_metered == Toward::Pause
+    fn subject(&self) -> Subject {
+        Subject::Connection
     }
 
     fn period(&self) -> Duration {

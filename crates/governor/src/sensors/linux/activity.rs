@@ -2,8 +2,8 @@
 
 use super::{mutter::Mutter, wayland::Wayland, x11::X11};
 use crate::{
-    Preferences, Readings, Run, Toward,
-    sensors::{Blind, Sensor},
+    Preferences, Readings,
+    sensors::{Blind, Sensor, Subject},
 };
 use std::{
     env,
@@ -77,12 +77,8 @@ impl Way {
 }
 
 impl Sensor for UserActivity {
-    fn subject(&self) -> &'static str {
-        "user activity"
-    }
-
-    fn is_wanted(&self, preferences: &Preferences) -> bool {
-        preferences.run == Run::WhenIdle || preferences.on_full_screen == Toward::Pause
+    fn subject(&self) -> Subject {
+        Subject::UserActivity
     }
 
     fn period(&self) -> Duration {

@@ -2,8 +2,8 @@
 
 use super::bus::{Bus, Kind, Place};
 use crate::{
-    Metering, Preferences, Readings, Toward,
-    sensors::{Blind, Sensor},
+    Metering, Preferences, Readings,
+    sensors::{Blind, Sensor, Subject},
 };
 use std::time::Duration;
 
@@ -26,12 +26,8 @@ impl Connection {
 }
 
 impl Sensor for Connection {
-    fn subject(&self) -> &'static str {
-        "whether the connection is metered"
-    }
-
-    fn is_wanted(&self, preferences: &Preferences) -> bool {
-        preferences.on_metered == Toward::Pause
+    fn subject(&self) -> Subject {
+        Subject::Connection
     }
 
     fn period(&self) -> Duration {

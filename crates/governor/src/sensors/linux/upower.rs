@@ -2,8 +2,8 @@
 
 use super::bus::{Bus, Kind, Place};
 use crate::{
-    Power, Preferences, Readings, Toward,
-    sensors::{Blind, Sensor},
+    Power, Preferences, Readings,
+    sensors::{Blind, Sensor, Subject},
 };
 use std::time::Duration;
 
@@ -28,12 +28,8 @@ impl PowerSupply {
 }
 
 impl Sensor for PowerSupply {
-    fn subject(&self) -> &'static str {
-        "the power supply"
-    }
-
-    fn is_wanted(&self, preferences: &Preferences) -> bool {
-        preferences.on_battery == Toward::Pause
+    fn subject(&self) -> Subject {
+        Subject::PowerSupply
     }
 
     fn period(&self) -> Duration {
