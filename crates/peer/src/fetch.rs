@@ -5,6 +5,7 @@
 
 use crate::{
     body::Extent,
+    body_memory::Holding,
     config::CrawlConfig,
     gate::{Gaps, Gate},
     judge,
@@ -27,8 +28,9 @@ use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
+use tokio::time::{Instant, timeout_at};
 
 /// How this crawler introduces itself: product token, version, and a page that explains it and how to refuse it. Not a
 /// setting, so that a site owner always knows whom to ask.
@@ -79,7 +81,7 @@ pub enum Connection {
 }
 
 /// What a server answered.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Response {
     /// Status code.
     pub status: u16,
@@ -93,6 +95,14 @@ pub struct Response {
     pub address: IpAddr,
     /// From the first byte sent to the last received.
     pub elapsed: Duration,
+    /// The memory that it takes.
+    pub(crate) holding: Holding,
+}
+
+/// What a request may use.
+struct Means<'a> {
+    ticket: Ticket<'a>,
+    holding: Holding,
 }
 
 /// Which bodies are worth reading.
@@ -181,12 +191,11 @@ impl Fetcher {
         self.contactable.check_address(address)?;
         let domain = url.domain();
         let gaps = if self.contactable.is_private(address) { self.gaps.private } else { self.gaps.global };
+        let holding = self.throttle.bodies().enter(wanted).await;
         let ticket = self.throttle.request(REQUEST_BYTES + url.as_str().len() as u64).await;
         let _pass = self.gate.enter(&domain, address, gaps).await;
         let _pin = self.pins.pin(domain, address);
-        let exchange = self.exchange(url, address, wanted, connection, ticket);
-        let patience = TOTAL_TIMEOUT + self.throttle.slack(MAX_BODY_BYTES);
-        tokio::time::timeout(patience, exchange).await.unwrap_or(Err(FetchError::Timeout))
+        self.exchange(url, address, wanted, connection, Means { ticket, holding }).await
     }
 
     async fn exchange(
@@ -195,26 +204,29 @@ impl Fetcher {
         address: IpAddr,
         wanted: Wanted,
         connection: Connection,
-        mut ticket: Ticket<'_>,
+        mut means: Means<'_>,
     ) -> Result<Response, FetchError> {
         let started = Instant::now();
+        let deadline = started + TOTAL_TIMEOUT + self.throttle.slack(MAX_BODY_BYTES);
         let mut request = self.client.get(url.to_url());
         if connection == Connection::Close {
             request = request.header(CONNECTION, HeaderValue::from_static("close"));
         }
-        let mut response = request.send().await.map_err(|error| classify(&error))?;
+        let sent = timeout_at(deadline, request.send()).await.map_err(|_| FetchError::Timeout)?;
+        let mut response = sent.map_err(|error| classify(&error))?;
         let address = response.remote_addr().map_or(address, |remote| remote.ip());
         self.contactable.check_address(address)?;
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
-        ticket.receive(head_bytes(&headers)).await;
+        means.ticket.receive(head_bytes(&headers)).await;
         let is_wanted = wanted == Wanted::Anything || judge::is_page(&headers);
         let (raw_body, extent) = if is_wanted {
-            read_body(&mut response, &mut ticket).await?
+            read_body(&mut response, &mut means, deadline).await?
         } else {
             (Bytes::new(), Extent::Truncated)
         };
-        Ok(Response { status, headers, raw_body, extent, address, elapsed: started.elapsed() })
+        let elapsed = started.elapsed();
+        Ok(Response { status, headers, raw_body, extent, address, elapsed, holding: means.holding })
     }
 }
 
@@ -238,14 +250,21 @@ fn head_bytes(headers: &HeaderMap) -> u64 {
     (STATUS_LINE + lines.sum::<usize>()) as u64
 }
 
+/// Reads as bytes and memory allow. Time spent waiting for memory is not the server's fault.
 async fn read_body(
     response: &mut reqwest::Response,
-    ticket: &mut Ticket<'_>,
+    means: &mut Means<'_>,
+    mut deadline: Instant,
 ) -> Result<(Bytes, Extent), FetchError> {
     let expected = response.content_length().unwrap_or(0).min(MAX_BODY_BYTES as u64) as usize;
+    means.holding.expect(expected as u64);
     let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| classify(&error))? {
-        ticket.receive(chunk.len() as u64).await;
+    loop {
+        deadline += means.holding.wait_for_room().await;
+        let read = timeout_at(deadline, response.chunk()).await.map_err(|_| FetchError::Timeout)?;
+        let Some(chunk) = read.map_err(|error| classify(&error))? else { break };
+        means.holding.note(chunk.len() as u64);
+        means.ticket.receive(chunk.len() as u64).await;
         if body.is_empty() && chunk.len() == expected {
             return Ok((chunk, Extent::Whole));
         }

@@ -108,7 +108,9 @@ fn failure_name(failure: Failure) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::Extent;
+    use crate::{body::Extent, body_memory::BodyMemory, fetch::Wanted};
+    use futures::FutureExt;
+    use std::sync::Arc;
 
     fn response(status: u16, headers: &[(&'static str, &'static str)], body: &'static str) -> Response {
         let mut map = HeaderMap::new();
@@ -122,6 +124,7 @@ mod tests {
             extent: Extent::Whole,
             address: [127, 0, 0, 1].into(),
             elapsed: Duration::ZERO,
+            holding: Arc::<BodyMemory>::default().enter(Wanted::Page).now_or_never().unwrap(),
         }
     }
 

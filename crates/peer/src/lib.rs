@@ -7,6 +7,7 @@
 mod admitter;
 mod api;
 mod body;
+mod body_memory;
 mod config;
 mod content;
 mod crawler;

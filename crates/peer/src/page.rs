@@ -21,7 +21,7 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 /// Bodies above this are processed on a thread of their own, so that they do not hold up the network.
 const LARGE_BODY_BYTES: usize = 256 << 10;
@@ -32,6 +32,8 @@ pub(crate) struct PageWork {
     pub resolver: Resolver,
     pub processor: Processor,
     pub content: ContentDesk,
+    /// Turns at processing a large body: as many as there are cores, or they would all hold memory and none would end.
+    pub large: Semaphore,
     /// Unbounded, but never longer than a few messages for each fetch that the frontier allows.
     pub findings: mpsc::UnboundedSender<Finding>,
 }
@@ -82,9 +84,19 @@ impl PageWork {
         }
     }
 
-    async fn process(self: Arc<Self>, pending: Pending, response: Response) -> (ProcessedPage, PageSight) {
+    async fn process(
+        self: Arc<Self>,
+        pending: Pending,
+        mut response: Response,
+    ) -> (ProcessedPage, PageSight) {
         let encoding = response.headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+        if encoding.is_some() {
+            response.holding.wait_for_room().await;
+        }
         let body = body::decode(response.raw_body.clone(), response.extent, encoding, MAX_BODY_BYTES);
+        if encoding.is_some() {
+            response.holding.note(body.bytes.len() as u64);
+        }
         let (content, digest) = ContentHash::with_digest(&body.bytes);
         let page = FetchedPage { pending, response, body, digest, time: now() };
         if page.pending.target == Target::Sitemap {
@@ -99,7 +111,9 @@ impl PageWork {
         if page.body.bytes.len() <= LARGE_BODY_BYTES {
             return (self.processor.process(&page, &verdict), sight);
         }
-        let work = tokio::task::spawn_blocking(move || self.processor.process(&page, &verdict));
+        let _turn = self.large.acquire().await;
+        let work = self.clone();
+        let work = tokio::task::spawn_blocking(move || work.processor.process(&page, &verdict));
         (work.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())), sight)
     }
 

@@ -44,6 +44,7 @@ use apoidea_store::{
 use std::{
     fs, io,
     net::{Ipv4Addr, SocketAddr},
+    num::NonZero,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering::Relaxed},
     thread,
@@ -51,7 +52,7 @@ use std::{
 };
 use tokio::{
     net::TcpListener,
-    sync::{Notify, mpsc},
+    sync::{Notify, Semaphore, mpsc},
     task::JoinHandle,
     time,
 };
@@ -391,6 +392,7 @@ fn page_work(
         resolver: Resolver::new(&config.crawl, contactable)?,
         processor: Processor::new(config.archive.keep),
         content: ContentDesk::open(index),
+        large: Semaphore::new(thread::available_parallelism().map_or(1, NonZero::get)),
         findings,
     })
 }

@@ -4,7 +4,7 @@
 //! draws from. What the overlay sends and receives is charged to the same buckets afterwards, so that both together keep to
 //! the rate: the crawl's fetches give way to the ring.
 
-use crate::network::Network;
+use crate::{body_memory::BodyMemory, network::Network};
 use apoidea_governor::{Allowance, CpuBudget, TokenBucket};
 use std::{
     sync::{
@@ -33,6 +33,7 @@ pub(crate) struct Throttle {
     cpu: Mutex<Option<CpuBudget>>,
     down: Mutex<Flow>,
     up: Mutex<Flow>,
+    bodies: Arc<BodyMemory>,
     /// Bytes since they were last taken into account.
     counted: AtomicU64,
     is_paused: AtomicBool,
@@ -68,6 +69,7 @@ impl Throttle {
             cpu: Mutex::new(None),
             down: flow(),
             up: flow(),
+            bodies: Arc::default(),
             counted: AtomicU64::new(0),
             is_paused: AtomicBool::new(false),
             since: Instant::now(),
@@ -86,6 +88,12 @@ impl Throttle {
         }
         lock(&self.down).set(allowance.down_bytes, now);
         lock(&self.up).set(allowance.up_bytes, now);
+        self.bodies.allow(allowance);
+    }
+
+    /// Room for bodies on their way.
+    pub(crate) fn bodies(&self) -> &Arc<BodyMemory> {
+        &self.bodies
     }
 
     /// How long to wait before the next piece of work may start; `None` if it may now.
