@@ -14,6 +14,7 @@ mod docs_site;
 mod durability;
 mod everything;
 mod governor;
+mod governor_absence;
 mod governor_idle;
 mod house_style;
 mod interruption;

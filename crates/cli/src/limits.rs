@@ -91,6 +91,9 @@ pub struct LimitOptions {
     /// How the system treats the process: lowest or normal (the latter from the next start)
     #[arg(long)]
     priority: Option<String>,
+    /// Seconds of a pause after which the peer leaves the ring, so that others crawl its domains; 0 never does
+    #[arg(long, value_name = "SECONDS")]
+    leave_after: Option<u32>,
     /// Answer in JSON, for scripts
     #[arg(long)]
     json: bool,
@@ -188,6 +191,7 @@ fn changes(options: &LimitOptions) -> anyhow::Result<Map<String, Value>> {
         ("programs", programs),
         ("schedule", schedule(&options.schedule)?),
         ("priority", word(&options.priority)),
+        ("leave_after_seconds", number(options.leave_after)),
     ];
     Ok(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
 }
@@ -239,6 +243,7 @@ fn show(preferences: &Preferences) {
         ("full screen", name(preferences.on_full_screen)),
         ("programs", programs),
         ("priority", name(preferences.priority)),
+        ("long pause", long_pause_line(preferences)),
     ];
     for (name, value) in rows {
         println!("  {name:<13} {value}");
@@ -274,6 +279,13 @@ fn archive_line(preferences: &Preferences) -> String {
         (0, free) => format!("as in the settings file, {free} MiB stay free"),
         (disk, 0) => format!("{disk} MiB"),
         (disk, free) => format!("{disk} MiB, {free} MiB stay free"),
+    }
+}
+
+fn long_pause_line(preferences: &Preferences) -> String {
+    match preferences.leave_after_seconds {
+        0 => "stays on the ring".to_owned(),
+        seconds => format!("leaves the ring after {seconds} s"),
     }
 }
 

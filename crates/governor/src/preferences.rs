@@ -47,6 +47,8 @@ pub struct Preferences {
     pub schedule: Schedule,
     /// How the system's scheduler is to treat the process.
     pub priority: Priority,
+    /// Seconds of a pause after which the peer leaves the ring, so that others crawl its domains; 0 is never.
+    pub leave_after_seconds: u32,
 }
 
 /// What may be used of CPU and network. 0 is no limit.

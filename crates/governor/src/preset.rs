@@ -80,6 +80,8 @@ fn balanced() -> Preferences {
         programs: Vec::new(),
         schedule: Schedule::default(),
         priority: Priority::Lowest,
+        // A meal or a meeting moves nothing; an afternoon at the computer does not stall what is here.
+        leave_after_seconds: 1800,
     }
 }
 

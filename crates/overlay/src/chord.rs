@@ -27,7 +27,7 @@ use mailbox::{Command, Doorman, Mailbox};
 use serde::{Deserialize, Serialize};
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
-    sync::{broadcast, oneshot, watch},
+    sync::{Notify, broadcast, oneshot, watch},
     time,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -77,6 +77,8 @@ pub struct Chord {
     mailbox: Mailbox,
     standing: watch::Receiver<Standing>,
     changes: broadcast::Sender<ArcChange>,
+    /// Rung to enter again after leaving.
+    again: Arc<Notify>,
     _stop: DropGuard,
 }
 
@@ -98,9 +100,17 @@ impl Chord {
         let (actor, standing) =
             Actor::new(transport.clone(), mailbox.clone(), commands, changes.clone(), &chord);
         tokio::spawn(stop.clone().run_until_cancelled_owned(actor.run()));
-        let bootstrap = Bootstrap::new(transport.clone(), mailbox.clone(), standing.clone(), network, chord);
+        let again = Arc::new(Notify::new());
+        let bootstrap = Bootstrap::new(
+            transport.clone(),
+            mailbox.clone(),
+            standing.clone(),
+            network,
+            chord,
+            again.clone(),
+        );
         tokio::spawn(stop.clone().run_until_cancelled_owned(bootstrap.run()));
-        Ok(Chord { transport, mailbox, standing, changes, _stop: stop.drop_guard() })
+        Ok(Chord { transport, mailbox, standing, changes, again, _stop: stop.drop_guard() })
     }
 
     /// The transport underneath.
@@ -131,6 +141,11 @@ impl Chord {
         let (reply, left) = oneshot::channel();
         self.mailbox.send(Command::Leave(reply)).await;
         let _ = time::timeout(Duration::from_secs(1), left).await;
+    }
+
+    /// Sets out to join again after having left; a member stays where it is.
+    pub fn enter(&self) {
+        self.again.notify_one();
     }
 
     /// Leaves the ring and stops listening.

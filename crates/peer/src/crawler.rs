@@ -258,11 +258,15 @@ impl Crawler {
         self.trouble.is_some() || self.processing.is_full(self.max_processing) || self.outbox > MAX_OUTBOX
     }
 
-    /// Paused, nothing starts: no look-up, no fetch. Otherwise the next thing starts when the last is paid for.
+    /// Paused, nothing starts: no look-up, no fetch; domains that go elsewhere go to the disk all the same. Otherwise the
+    /// next thing starts when the last is paid for.
     fn may_start(&mut self) -> bool {
+        if self.paused {
+            return self.parts.frontier.next_timeout() == Time::ZERO;
+        }
         let wait = self.parts.throttle.wait();
         self.resume_at = wait.map(|wait| Instant::now() + wait);
-        !self.paused && wait.is_none()
+        wait.is_none()
     }
 
     /// Carries out an action, now or when the disk works again.

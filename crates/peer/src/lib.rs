@@ -4,6 +4,7 @@
 //! judges and processes one page; `content` asks whether it is known; the crawler delivers its links to their
 //! domains' `admitter`, and the `writer` makes it all durable. The local API is in `api`.
 
+mod absence;
 mod admitter;
 mod api;
 mod body;

@@ -112,6 +112,21 @@ impl Network {
         }
     }
 
+    /// Takes a place again after having left.
+    pub(crate) fn enter(&self) {
+        if let Choice::Chord(chord) = &self.overlay {
+            chord.enter();
+        }
+    }
+
+    /// Does this peer have a place among others that it can give up?
+    pub(crate) fn is_member(&self) -> bool {
+        match &self.overlay {
+            Choice::Chord(chord) => chord.standing().borrow().phase == Phase::Member,
+            Choice::Fixed(_) => false,
+        }
+    }
+
     /// The peers responsible for a domain, its owner first, by their own word: whoever asks wants to know how it is now,
     /// and nobody would correct an answer from memory.
     pub(crate) async fn owners(&self, domain: &Domain, count: usize) -> Result<Vec<PeerId>, LookupError> {

@@ -1,6 +1,7 @@
 //! Starting and stopping a peer.
 
 use crate::{
+    absence::Absence,
     admitter::{AdmitError, Admitter},
     api::{self, Access},
     config::Config,
@@ -83,7 +84,7 @@ pub struct Peer {
     memory: JoinHandle<()>,
     desk: Arc<Desk>,
     swarm: Vec<AbortOnDrop>,
-    governing: [JoinHandle<()>; 2],
+    governing: [JoinHandle<()>; 3],
     writer: thread::JoinHandle<()>,
     folder: PathBuf,
 }
@@ -232,7 +233,13 @@ impl Peer {
         ]);
         let handle =
             Handle { commands, status, pages, store, network: network.clone(), steward: steward.clone() };
+        let absence = Absence {
+            steward: steward.clone(),
+            network: network.clone(),
+            orders: Orders(handle.commands.clone()),
+        };
         let governing = [
+            tokio::spawn(absence.run(stop.child_token())),
             tokio::spawn(steward.run(stop.child_token())),
             tokio::spawn(throttle::measure(throttle, network.clone(), stop.child_token())),
         ];

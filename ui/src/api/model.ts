@@ -580,7 +580,11 @@ schedule: Schedule,
 /**
  * How the system's scheduler is to treat the process.
  */
-priority: Priority, };
+priority: Priority, 
+/**
+ * Seconds of a pause after which the peer leaves the ring, so that others crawl its domains; 0 is never.
+ */
+leave_after_seconds: number, };
 
 /**
  * A set of values.

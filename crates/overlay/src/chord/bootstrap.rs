@@ -16,8 +16,11 @@ use apoidea_model::PeerId;
 use futures::future::join_all;
 use hickory_resolver::TokioResolver;
 use rand::{RngExt, seq::SliceRandom};
-use std::{net::SocketAddr, time::Duration};
-use tokio::{sync::watch, time};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    sync::{Notify, watch},
+    time,
+};
 
 /// Entry points asked in one attempt, chosen at random so that no one of them carries all newcomers.
 const ENTRY_POINTS: usize = 6;
@@ -37,6 +40,8 @@ pub(crate) struct Bootstrap {
     network: NetworkId,
     settings: ChordSettings,
     resolver: Option<TokioResolver>,
+    /// Rung when a peer that left is to enter again.
+    again: Arc<Notify>,
 }
 
 impl Bootstrap {
@@ -46,16 +51,23 @@ impl Bootstrap {
         standing: watch::Receiver<Standing>,
         network: NetworkId,
         settings: ChordSettings,
+        again: Arc<Notify>,
     ) -> Self {
-        Bootstrap { transport, mailbox, standing, network, settings, resolver: None }
+        Bootstrap { transport, mailbox, standing, network, settings, resolver: None, again }
     }
 
-    /// Enters, and enters again whenever this peer finds itself alone.
+    /// Enters, and enters again whenever this peer finds itself alone or is told to.
     pub async fn run(mut self) {
         let local = self.listen_locally();
+        let again = self.again.clone();
         let enter = async {
-            self.enter().await;
-            self.stay().await;
+            loop {
+                self.enter().await;
+                tokio::select! {
+                    () = self.stay() => return,
+                    () = again.notified() => {}
+                }
+            }
         };
         tokio::join!(enter, local);
     }

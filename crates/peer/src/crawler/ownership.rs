@@ -70,13 +70,17 @@ impl Crawler {
 
     /// Answers whoever waits for rest, once there is some: nothing under way, nothing that others do not know.
     pub(super) fn come_to_rest(&mut self) {
+        if self.quiescing.as_ref().is_some_and(oneshot::Sender::is_closed) {
+            self.quiescing = None;
+            self.take_allowance();
+        }
         let is_at_rest = self.quiescing.is_some()
             && self.parts.frontier.fetching() + self.processing.len() == 0
             && self.undelivered.is_empty()
             && self.done.is_empty()
             && self.rounds.are_over()
             && self.changes.is_empty();
-        if is_at_rest && let Some(reply) = self.quiescing.take_if(|reply| !reply.is_closed()) {
+        if is_at_rest && let Some(reply) = self.quiescing.take() {
             let _ = reply.send(());
         }
     }

@@ -61,7 +61,15 @@ impl Settler {
             last_tick = Instant::now();
             match change {
                 Ok(Ok(ArcChange::Gained { arc, from })) => self.begin(arc, from),
-                Ok(Ok(ArcChange::Lost { arc, to })) => self.lose(arc, to).await,
+                Ok(Ok(ArcChange::Lost { arc, to: Some(to) })) => self.lose(arc, Some(to)).await,
+                Ok(Ok(ArcChange::Lost { arc, to: None })) => {
+                    // Outside the ring: whatever place comes next is as new as the first.
+                    self.lose(arc, None).await;
+                    self.tenancy.unsettle(whole_ring());
+                    let place = self.wait_for_a_place(&mut changes).await;
+                    self.clone().settle_first(place);
+                    last_tick = Instant::now();
+                }
                 Ok(Err(RecvError::Lagged(_))) => {
                     self.orders.tell(SwarmOrder::Lose(whole_ring())).await;
                     self.begin(whole_ring(), None);

@@ -1,0 +1,75 @@
+//! A peer that pauses for long hands its domains on, and has them back when it may run again.
+
+use crate::{
+    patience,
+    swarm_trial::{Trial, view},
+};
+use apoidea_model::Domain;
+use apoidea_toyweb::ToyWeb;
+use reqwest::Method;
+use serde_json::json;
+use std::{collections::BTreeSet, time::Duration};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Measured: 5 of 4,000 pages.
+const MOST_REPEATED: f64 = 0.01;
+
+impl Trial {
+    /// The running peer with the largest part of the ring, and the hosts that are its own.
+    async fn largest_owner(&self) -> (usize, BTreeSet<String>) {
+        let mut largest = (0.0, 0, None);
+        for (number, peer) in &self.peers {
+            let view = view(peer).await.unwrap();
+            if view.share > largest.0 {
+                largest = (view.share, *number, view.predecessor.map(|before| (before.key(), view.me.key())));
+            }
+        }
+        let (_, number, arc) = largest;
+        let (from, to) = arc.expect("among others everybody has a predecessor");
+        let is_theirs = |domain: &Domain| domain.key().in_arc(from, to);
+        let hosts = self.toy.web.truth().must_fetch().map(|url| url.domain()).filter(is_theirs);
+        (number, hosts.map(|domain| domain.as_str().to_owned()).collect())
+    }
+
+    /// Waits until the web has seen so many requests, of these hosts if any are named.
+    async fn wait_for_visits(&self, count: usize, since: usize, hosts: Option<&BTreeSet<String>>) {
+        let seen = patience::look(PATIENCE, async || {
+            let log = self.toy.web.log();
+            let visits = log.visits.iter().skip(since);
+            let of_hosts = visits.filter(|visit| hosts.is_none_or(|hosts| hosts.contains(&*visit.host)));
+            (of_hosts.count() >= count).then_some(())
+        });
+        seen.await.expect("the crawl goes on");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_pause_hands_domains_on_and_its_end_brings_them_back() {
+    let plan = ToyWeb::builder(5).hosts(60).pages(4000).mean_bytes(2000).skew(0.2).addresses(32);
+    let trial = Trial::start(plan, 3).await;
+    trial.wait_for_visits(400, 0, None).await;
+    let (number, hosts) = trial.largest_owner().await;
+    let peer = &trial.peers[&number];
+    peer.prefer(json!({ "leave_after_seconds": 1 })).await.unwrap();
+    peer.request(Method::POST, "/api/pause").send().await.unwrap();
+    let left = peer.wait("it leaves", PATIENCE, |status| status.network == "outside the ring").await;
+
+    let then = trial.toy.web.log().visits.len();
+    trial.wait_for_visits(50, then, Some(&hosts)).await;
+    let still = peer.status().await;
+    assert_eq!(still.totals.pages, left.totals.pages, "others crawl its domains");
+
+    peer.request(Method::POST, "/api/resume").send().await.unwrap();
+    peer.wait("it is back and crawls", PATIENCE, |status| {
+        status.network.starts_with("member") && status.totals.pages > left.totals.pages
+    })
+    .await;
+    trial.finish().await;
+    let log = trial.toy.web.log();
+    assert_eq!(trial.missed(&log), []);
+    // Fetches that end while a domain comes back may be done again.
+    let repeats = trial.repeats(&log);
+    let share = repeats.len() as f64 / log.visits.len() as f64;
+    assert!(share < MOST_REPEATED, "{} of {}: {repeats:#?}", repeats.len(), log.visits.len());
+    assert_eq!(trial.breaches(&log), [""; 0]);
+}
