@@ -8,15 +8,15 @@ import subprocess
 import time
 import urllib.request
 
-from site_nginx import HOSTS, PORT
+from site_nginx import NETWORK, PORT
 
 TICK = os.sysconf("SC_CLK_TCK")
 
 
 class Peer:
-    """A peer on the site, with preferences, until it is stopped."""
+    """A peer that begins at these hosts, with preferences, until it is stopped."""
 
-    def __init__(self, binary, folder, preferences, extra=(), seeds=True):
+    def __init__(self, binary, folder, preferences, hosts=(), extra=()):
         self.folder = pathlib.Path(folder)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
@@ -27,7 +27,7 @@ class Peer:
             "network.listen": '["127.0.0.1"]',
             "network.local_network": "off",
             "crawl.ports": f"[{PORT}]",
-            "crawl.private_networks": '["127.0.13.0/24"]',
+            "crawl.private_networks": f'["{NETWORK}"]',
             "crawl.private_delay_ms": 0,
             "crawl.private_address_delay_ms": 0,
             "crawl.depth": 100,
@@ -37,8 +37,7 @@ class Peer:
         settings |= dict(extra)
         command = [binary, "--data", self.folder / "data", "--config", self.folder / "none.toml", "run"]
         command += [f"--set={name}={value}" for name, value in settings.items()]
-        if seeds:
-            command += [f"--seed=http://{host}:{PORT}/" for host in HOSTS]
+        command += [f"--seed=http://{host}:{PORT}/" for host in hosts]
         self.process = subprocess.Popen(command, stdout=open(self.folder / "out", "w"), stderr=subprocess.STDOUT)
         deadline = time.time() + 30
         while not (self.folder / "data/api-address").exists():
@@ -70,6 +69,12 @@ class Peer:
         for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
 
     def stop(self):
         self.process.terminate()

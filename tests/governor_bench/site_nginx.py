@@ -1,53 +1,78 @@
-"""A web that costs its server nothing: nginx answers /123 with links to /1230 … /1239, down to a depth, on several addresses."""
+"""Webs that cost their server next to nothing: an nginx that answers on every address of 127.13.0.0/16."""
 
 import pathlib
 import shutil
 import subprocess
 import time
 
-HOSTS = [f"127.0.13.{n}" for n in range(1, 17)]
 PORT = 8713
+NETWORK = "127.13.0.0/16"
 
 CONFIG = """
 daemon off; worker_processes 1; error_log {folder}/error.log; pid {folder}/nginx.pid;
-events {{ worker_connections 1024; }}
+worker_rlimit_nofile 16384;
+events {{ worker_connections 8192; }}
 http {{
     log_format size '$msec $bytes_sent $request_length';
     access_log {folder}/access.log size buffer=4k flush=100ms;
     client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};
     keepalive_requests 1000000; default_type text/html;
     server {{
-        {listen}
+        listen 0.0.0.0:{port} backlog=4096;
         location = /robots.txt {{ return 404; }}
-        location ~ "^/([0-9]{{0,{depth}}})$" {{
-            return 200 "<!doctype html><title>$host $1</title><h1>$host $1</h1>{links}<p>{filler}";
-        }}
+        {locations}
         location / {{ return 404; }}
     }}
 }}
 """
+WORDS = "the quick brown fox jumps over the lazy dog and runs away from it again, "
+
+
+def hosts(count):
+    """So many addresses, each a host of its own."""
+    return [f"127.13.{n // 250}.{n % 250 + 1}" for n in range(count)]
+
+
+def tree(size, depth):
+    """Made-up pages of about `size` bytes: /123 links to /1230 … /1239, down to `depth` digits."""
+    links = "".join(f"<a href='/$1{digit}'>{digit}</a> " for digit in range(10))
+    filler = (WORDS * (size // len(WORDS) + 1))[:size]
+    # nginx takes no parameter longer than its buffer of 4 KiB.
+    pieces = [filler[at : at + 2000] for at in range(0, len(filler), 2000)]
+    sets = "".join(f"set $f{n} '{piece}'; " for n, piece in enumerate(pieces))
+    filler = "".join(f"$f{n}" for n in range(len(pieces)))
+    page = f"<!doctype html><title>$host $1</title><h1>$host $1</h1>{links}<p>{filler}"
+    return f"""{sets} location ~ "^/([0-9]{{0,{depth}}})$" {{ return 200 "{page}"; }}"""
+
+
+def heavy(folder, size, pages, rate_kib):
+    """`pages` pages on each host, of `size` bytes and each different, that come at `rate_kib` KiB/s per connection."""
+    head = "<!doctype html><title><!--#echo var='host' --><!--#echo var='request_uri' --></title>"
+    links = "".join(f"<a href='/heavy/{n}'>{n}</a> " for n in range(pages - 1))
+    text = head + links + "".join(f"<p>{n} {WORDS}" for n in range(size // (len(WORDS) + 8)))
+    (folder / "heavy.html").write_text(text)
+    serve = f"root {folder}; ssi on; limit_rate {rate_kib}k; try_files /heavy.html =404;"
+    return f"location = / {{ {serve} }} location /heavy/ {{ {serve} }}"
 
 
 class Site:
-    """The web, while it runs. `size` is about the bytes of a page, `depth` the digits of its longest paths."""
+    """A web, while it runs. `locations` makes nginx's, given the folder; `prefix` goes before the command."""
 
-    def __init__(self, folder, size, depth):
+    def __init__(self, folder, locations, prefix=()):
         self.folder = pathlib.Path(folder)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        links = "".join(f"<a href='/$1{digit}'>{digit}</a> " for digit in range(10))
-        words = "the quick brown fox jumps over the lazy dog and runs away from it again, "
-        filler = (words * (size // len(words) + 1))[:size]
-        # nginx takes no parameter longer than its buffer of 4 KiB.
-        pieces = [filler[at : at + 2000] for at in range(0, len(filler), 2000)]
-        sets = "".join(f"set $f{n} '{piece}'; " for n, piece in enumerate(pieces))
-        filler = "".join(f"$f{n}" for n in range(len(pieces)))
-        listen = sets + " ".join(f"listen {host}:{PORT};" for host in HOSTS)
-        text = CONFIG.format(folder=self.folder, listen=listen, links=links, filler=filler, depth=depth)
+        text = CONFIG.format(folder=self.folder, port=PORT, locations=locations(self.folder))
         (self.folder / "nginx.conf").write_text(text)
-        self.process = subprocess.Popen(["nginx", "-c", self.folder / "nginx.conf", "-p", self.folder])
+        self.process = subprocess.Popen([*prefix, "nginx", "-c", self.folder / "nginx.conf", "-p", self.folder])
         time.sleep(0.5)
         assert self.process.poll() is None, (self.folder / "error.log").read_text()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
 
     def stop(self):
         self.process.terminate()
