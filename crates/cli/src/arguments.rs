@@ -204,6 +204,12 @@ pub struct SimulateOptions {
     /// Share of messages lost, 0 to 0.5
     #[arg(long, default_value_t = 0.0)]
     pub loss: f64,
+    /// Let the peers crawl a made-up web of this many pages instead, on a ring that stays as it is
+    #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub crawl: Option<u64>,
+    /// Hosts of that web
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub hosts: u64,
     #[command(flatten)]
     pub output: Output,
 }

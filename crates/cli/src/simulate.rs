@@ -3,9 +3,33 @@
 use crate::arguments::SimulateOptions;
 use anyhow::ensure;
 use apoidea_chord::sim::{self, Options};
-use std::{process::ExitCode, time::Duration};
+use apoidea_crawl::sim as crawl;
+use serde::Serialize;
+use std::{fmt::Display, process::ExitCode, time::Duration};
 
 pub fn simulate(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
+    match options.crawl {
+        Some(pages) => simulate_crawl(options, pages),
+        None => simulate_ring(options),
+    }
+}
+
+/// Longer than any crawl at the pace of the contract takes.
+const CRAWL_AT_MOST: Duration = Duration::from_secs(30 * 24 * 3600);
+
+fn simulate_crawl(options: &SimulateOptions, pages: u64) -> anyhow::Result<ExitCode> {
+    let report = crawl::run(&crawl::Options {
+        peers: usize::try_from(options.peers)?,
+        hosts: usize::try_from(options.hosts.min(pages))?,
+        pages: usize::try_from(pages)?,
+        seed: options.seed,
+        duration: CRAWL_AT_MOST,
+    });
+    show(&report, options)?;
+    Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn simulate_ring(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     ensure!((0.0..=0.5).contains(&options.loss), "--loss is a share of messages: accepted are 0 to 0.5");
     let report = sim::run(&Options {
         scenario: options.scenario,
@@ -16,10 +40,15 @@ pub fn simulate(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
         duration: Duration::from_secs(60 * options.minutes),
         loss: options.loss,
     });
+    show(&report, options)?;
+    Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn show(report: &(impl Serialize + Display), options: &SimulateOptions) -> anyhow::Result<()> {
     if options.output.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        println!("{}", serde_json::to_string_pretty(report)?);
     } else {
         println!("{report}");
     }
-    Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(())
 }
