@@ -100,6 +100,11 @@ impl Admitter {
         self.scope.explain(url, now)
     }
 
+    /// Does the volunteer refuse the domain, or one above it, by hand?
+    pub(crate) fn refuses(&self, domain: &Domain) -> bool {
+        self.scope.is_refused_by_hand(domain.as_str())
+    }
+
     /// The domains refused by hand.
     pub(crate) fn refused_by_hand(&mut self) -> &mut BTreeSet<Domain> {
         &mut self.scope.by_hand

@@ -112,6 +112,10 @@ impl Crawler {
         match settlement {
             Some(Settlement::Retry(pending)) => self.replace(domain, &pending),
             Some(Settlement::Done(_) | Settlement::Dropped(_)) => self.leave_queue(domain, slot, sent),
+            // It was refused while it was fetched.
+            None if *outcome != Outcome::Page && self.parts.admitter.refuses(domain) => {
+                self.leave_queue(domain, slot, sent)
+            }
             None => Ok(()),
         }
     }

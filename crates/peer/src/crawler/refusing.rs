@@ -106,8 +106,9 @@ impl Crawler {
             let count = leaving.count() as u64;
             self.parts.store.apply(&commit)?;
             self.parts.admitter.queued = self.parts.admitter.queued.saturating_sub(count);
-            state.counters.queued = state.counters.queued.saturating_sub(count);
         }
+        // The frontier does not know the domain any more, so nobody counts the fetches under way out later.
+        state.counters.queued = 0;
         let mut commit = Commit::new();
         commit.put_domain(domain, encode_state(&state));
         commit.unpark(domain);
