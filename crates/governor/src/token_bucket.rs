@@ -1,13 +1,16 @@
 //! A rate of bytes, kept by taking on credit and waiting until the debt is paid.
 //!
 //! How large an answer will be is not known when it is asked for, so a taker names what it expects and settles the
-//! difference afterwards. The bucket never holds more than a burst, and a debt is never forgiven.
+//! difference afterwards. What is saved up and what is then taken on credit are together one burst, so that a rate of pieces
+//! that are large for it is as even as one of small ones. A debt is never forgiven.
 
 use std::time::Duration;
 
-/// What may come at once, as time: so that a second holds at most 1.04 seconds' worth and what was expected wrongly. Less
+/// What may come at once, as time: so that a second holds at most 1.05 seconds' worth and what was expected wrongly. Less
 /// would cost a part of the rate whenever the machine stands still for a moment.
-const BURST: f64 = 0.04;
+const BURST: f64 = 0.05;
+/// What is saved up even for a piece that is larger than a burst, as time: a timer rings this late without being asked to.
+const LEAST_SAVED: f64 = 0.004;
 
 /// Tokens that come at a rate. Times are since any fixed moment.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +36,8 @@ impl TokenBucket {
     pub fn take(&mut self, expected: u64, now: Duration) -> Result<(), Duration> {
         self.advance(now);
         if self.tokens >= 0.0 {
-            self.tokens -= expected as f64;
+            let saved = (BURST * self.per_second - expected as f64).max(LEAST_SAVED * self.per_second);
+            self.tokens = self.tokens.min(saved) - expected as f64;
             return Ok(());
         }
         Err(Duration::from_secs_f64(-self.tokens / self.per_second))
@@ -82,7 +86,36 @@ mod tests {
         let mut bucket = TokenBucket::new(1000, Duration::ZERO);
         let later = Duration::from_secs(3600);
         let taken = (0..100).take_while(|_| bucket.take(10, later).is_ok()).count();
-        assert!((4..=5).contains(&taken), "a twenty-fifth of a second's worth: {taken}");
+        assert_eq!(taken, 5, "a twentieth of a second's worth");
+    }
+
+    /// Asks for pieces of this size for ten seconds, now and then later than it might; gives the most that came within any
+    /// second, as a share of the rate.
+    fn worst_second(size: u64, late: Duration) -> f64 {
+        let (rate, mut now) = (60 << 10, Duration::ZERO);
+        let mut bucket = TokenBucket::new(rate, now);
+        let mut taken = Vec::new();
+        while now < Duration::from_secs(10) {
+            match bucket.take(size, now) {
+                Ok(()) => taken.push(now),
+                Err(wait) if taken.len() % 13 == 0 => now += wait + late,
+                Err(wait) => now += wait.max(Duration::from_micros(1)),
+            }
+        }
+        let within = |from: &Duration| {
+            taken.iter().filter(|at| (*from..*from + Duration::from_secs(1)).contains(at)).count()
+        };
+        taken.iter().map(within).max().unwrap_or(0) as f64 * size as f64 / rate as f64
+    }
+
+    #[test]
+    fn pieces_that_are_large_for_the_rate_come_as_evenly_as_small_ones() {
+        for (size, most) in [(200, 1.06), (1000, 1.06), (6300, 1.06)] {
+            for late in [1, 5, 40] {
+                let worst = worst_second(size, Duration::from_millis(late));
+                assert!(worst <= most, "{size} bytes, {late} ms late: {worst}");
+            }
+        }
     }
 
     #[test]
