@@ -9,7 +9,7 @@ use apoidea_peer::{SeedAnswer, State, Status};
 use apoidea_toyweb::ToyWeb;
 use std::{
     fs,
-    io::Write,
+    io::{self, Write},
     process::{Command, Output, Stdio},
     time::Duration,
 };
@@ -47,6 +47,14 @@ fn assert_refused(output: &Output, words: &[&str]) {
     for word in words {
         assert!(stderr(output).contains(word), "{word:?} is not in {:?}", stderr(output));
     }
+}
+
+#[test]
+fn a_reader_who_has_had_enough_ends_a_command_without_a_word() {
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let output = Command::new(program()).arg("config").stdout(writer).output().unwrap();
+    assert_eq!(stderr(&output), "");
 }
 
 #[test]

@@ -65,10 +65,10 @@ impl Client {
             if !answer.status().is_success() {
                 let status = answer.status();
                 let problem: serde_json::Value = answer.json().await.unwrap_or_default();
-                bail!(
-                    "the peer answered {status}: {}",
-                    problem["error"].as_str().unwrap_or("no reason given")
-                );
+                match problem["error"].as_str() {
+                    Some(why) => bail!("{why}"),
+                    None => bail!("the peer answered {status} and gave no reason"),
+                }
             }
             answer.json().await.context("the peer's answer is not what this version understands")
         })

@@ -34,6 +34,7 @@ pub fn status(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
         ("network", status.network.clone()),
         ("disallowed", format!("{} URLs by robots.txt", totals.disallowed)),
         ("allowed", limits::allowed(&status.allowance)),
+        ("uses", limits::used(&status)),
         ("sees", limits::seen(&status.readings)),
     ];
     for (name, value) in rows {

@@ -1,6 +1,6 @@
 //! `apoidea demo`: a peer that crawls a web made up on the spot, offline, in a folder that is gone afterwards.
 
-use crate::{arguments::DemoOptions, demo_swarm, run};
+use crate::{arguments::DemoOptions, demo_swarm, pipe::say, run};
 use anyhow::Context;
 use apoidea_peer::{Bounded, Config, LocalDiscovery};
 use apoidea_toyweb::ToyWeb;
@@ -18,10 +18,10 @@ async fn show(options: &DemoOptions) -> anyhow::Result<ExitCode> {
         tempfile::Builder::new().prefix("apoidea-demo-").tempdir().context("no folder for the demo")?;
     let web = ToyWeb::builder(options.seed).demo().hosts(options.hosts).pages(options.pages);
     let web = web.start().await.context("cannot start the made-up web")?;
-    println!(
+    say(format_args!(
         "A web of {} hosts and {} pages, made up from the number {}.",
         options.hosts, options.pages, options.seed
-    );
+    ));
     let certificate = folder.path().join("ca.pem");
     fs::write(&certificate, web.ca_pem())?;
     let mut config = Config::default();

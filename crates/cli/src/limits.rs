@@ -6,7 +6,7 @@ use crate::{
     control::{print_json, print_reason},
 };
 use apoidea_peer::{
-    SnoozeRequest,
+    SnoozeRequest, Status,
     governor::{
         Allowance, Metering, Pace, Power, Preferences, Profile, Readings, Schedule, Screen, SnoozeFor,
     },
@@ -135,6 +135,12 @@ pub fn allowed(allowance: &Allowance) -> String {
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { "everything".to_owned() } else { parts.join(", ") }
+}
+
+/// What is used of that right now, in one line. Memory and archive have lines of their own.
+pub fn used(status: &Status) -> String {
+    let down = HumanBytes(status.bytes_per_second as u64);
+    format!("{:.1} % of one core, {down}/s down, {} fetches", status.cpu_percent, status.fetching)
 }
 
 /// What the sensors see, in one line.

@@ -12,6 +12,7 @@ mod export;
 mod heap;
 mod limits;
 mod manual;
+mod pipe;
 mod progress;
 mod run;
 mod simulate;
@@ -35,6 +36,9 @@ fn main() -> ExitCode {
 
 fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { place, command } = arguments;
+    if !matches!(command, Command::Run(_) | Command::Demo(_)) {
+        pipe::end_with_reader();
+    }
     match command {
         Command::Run(options) => run::run(&place, &options),
         Command::Demo(options) => demo::demo(&options),

@@ -1,5 +1,6 @@
 //! Live progress: one line that renews itself on a terminal, a plain line now and then otherwise.
 
+use crate::pipe::say;
 use apoidea_peer::{Handle, Status};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use std::{
@@ -53,7 +54,7 @@ async fn show(handle: Handle, bar: Option<ProgressBar>) {
         match &bar {
             Some(bar) => bar.set_message(line),
             None if Instant::now() >= next_line => {
-                println!("{line}");
+                say(line);
                 next_line = Instant::now() + PLAIN_PERIOD;
             }
             None => {}

@@ -2,6 +2,7 @@
 
 use crate::{
     arguments::{Place, RunOptions},
+    pipe::say,
     progress::Progress,
 };
 use anyhow::Context;
@@ -37,17 +38,20 @@ pub async fn crawl(config: Config, folder: &Path) -> anyhow::Result<ExitCode> {
     // Listened for first, so that a signal during the start is not the end of it.
     let mut stop_signal = StopSignal::listen().context("cannot listen for signals")?;
     let peer = Peer::start(config, folder).await?;
-    println!("Dashboard: {}", peer.dashboard_link());
+    say(format_args!("Dashboard: {}", peer.dashboard_link()));
     let progress = Progress::follow(peer.handle());
     let ending = tokio::select! {
         signal = stop_signal.received() => signal,
         () = peer.done() => "Everything is crawled.",
     };
     progress.finish();
-    println!("{ending}");
+    say(ending);
     match tokio::time::timeout(STOP_WITHIN, peer.stop()).await {
         Ok(last) => {
-            println!("{} pages in all, {} URLs wait for the next run.", last.totals.pages, last.queued);
+            say(format_args!(
+                "{} pages in all, {} URLs wait for the next run.",
+                last.totals.pages, last.queued
+            ));
             Ok(ExitCode::SUCCESS)
         }
         Err(_) => {
