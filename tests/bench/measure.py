@@ -14,6 +14,8 @@ QUIET = 3.0
 DEADLINE = 120.0
 # For ending properly when told to.
 GRACE = 10.0
+# How often a contestant is looked at; memory that it takes in its last moment and not before is not seen.
+LOOK = 0.05
 
 
 @dataclasses.dataclass
@@ -45,28 +47,39 @@ def crawl(contestant, known, server, work):
     command = contestant.command(known["start"], folder)
     with (work / "last.out").open("wb") as out:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=folder)
-        over = threading.Event()
-        watcher = threading.Thread(target=watch, args=(process, contestant, server, over))
+        over, peaks = threading.Event(), [0.0]
+        watcher = threading.Thread(target=watch, args=(process, contestant, server, over, peaks))
         watcher.start()
         # Of the process and of all its descendants that it waited for.
         _, _, usage = os.wait4(process.pid, 0)
         over.set()
         process.returncode = 0
         watcher.join()
-    return judge(server.served(), usage, known)
+    return judge(server.served(), usage, max(peaks), known)
 
 
-def watch(process, contestant, server, over):
-    """Ends a contestant that would not, and one that is stuck."""
+def watch(process, contestant, server, over, peaks):
+    """Ends a contestant that would not, and one that is stuck; notes its memory meanwhile."""
     started = quiet_since = time.monotonic()
     size = server.size()
-    while not over.wait(0.25):
+    while not over.wait(LOOK):
         now = time.monotonic()
+        peaks.append(peak_mib(process.pid))
         if server.size() != size:
             size, quiet_since = server.size(), now
         is_done = not contestant.ends and now - quiet_since > QUIET and now - started > 2 * QUIET
         if is_done or now - started > DEADLINE:
             return end(process, over)
+
+
+def peak_mib(pid):
+    """The largest resident set of a process so far, 0 if it is over. The kernel's account of an ended process is of no use
+    here, since it begins with the size of whoever started it."""
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            return next((int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM:")), 0.0)
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
 
 
 def end(process, over):
@@ -78,7 +91,7 @@ def end(process, over):
             return
 
 
-def judge(served, usage, known):
+def judge(served, usage, peak_mib, known):
     """Pages are counted once each, whatever was asked for besides."""
     pages = {page for _, status, page in served if status == 200} & set(known["pages"])
     times = [at for at, _, _ in served] or [0.0, 1.0]
@@ -88,5 +101,5 @@ def judge(served, usage, known):
         coverage=len(pages) / len(known["pages"]),
         cpu_seconds=usage.ru_utime + usage.ru_stime,
         seconds=max(times) - min(times),
-        peak_mib=usage.ru_maxrss / 1024,
+        peak_mib=peak_mib,
     )
