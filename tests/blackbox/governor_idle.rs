@@ -170,19 +170,19 @@ async fn under_wayland_the_crawl_stops_when_somebody_comes_and_goes_on_when_they
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "measures, for two minutes: cargo test -p apoidea-tests --test blackbox twenty_times -- --ignored --nocapture"]
+#[ignore = "measures, for five minutes: cargo test -p apoidea-tests --test blackbox twenty_times -- --ignored --nocapture"]
 async fn twenty_times_under_x11_the_crawl_stops_within_two_seconds() {
     stops_in_time(&Display::start().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "measures, for two minutes: cargo test -p apoidea-tests --test blackbox twenty_times -- --ignored --nocapture"]
+#[ignore = "measures, for five minutes: cargo test -p apoidea-tests --test blackbox twenty_times -- --ignored --nocapture"]
 async fn twenty_times_under_gnome_the_crawl_stops_within_two_seconds() {
     stops_in_time(&Bus::start().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "measures, for two minutes: cargo test -p apoidea-tests --test blackbox twenty_times -- --ignored --nocapture"]
+#[ignore = "measures, for five minutes: cargo test -p apoidea-tests --test blackbox twenty_times -- --ignored --nocapture"]
 async fn twenty_times_under_wayland_the_crawl_stops_within_two_seconds() {
     stops_in_time(&Compositor::start()).await;
 }
