@@ -75,6 +75,8 @@ pub enum Command {
         #[command(flatten)]
         output: Output,
     },
+    /// Let the running peer leave the ring and end, the tray app too
+    Quit,
     /// Let the running peer start no more fetches
     Pause,
     /// Let the running peer go on

@@ -73,6 +73,12 @@ pub fn seed(place: &Place, urls: Vec<String>, output: Output) -> anyhow::Result<
     Ok(if answer.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+pub fn quit(place: &Place) -> anyhow::Result<ExitCode> {
+    let _: Status = Client::connect(place)?.post("/api/quit", None::<&()>)?;
+    println!("The peer finishes what is under way and leaves.");
+    Ok(ExitCode::SUCCESS)
+}
+
 pub fn pause(place: &Place) -> anyhow::Result<ExitCode> {
     print_reason(Client::connect(place)?.post("/api/pause", None::<&()>)?)
 }

@@ -8,7 +8,8 @@ use crate::{
 use apoidea_peer::{
     SnoozeRequest, Status,
     governor::{
-        Allowance, Metering, Pace, Power, Preferences, Profile, Readings, Schedule, Screen, SnoozeFor,
+        Allowance, Desktop, Metering, Pace, Power, Preferences, Profile, Readings, Schedule, Screen,
+        SnoozeFor,
     },
 };
 use clap::Args;
@@ -94,6 +95,18 @@ pub struct LimitOptions {
     /// Seconds of a pause after which the peer leaves the ring, so that others crawl its domains; 0 never does
     #[arg(long, value_name = "SECONDS")]
     leave_after: Option<u32>,
+    /// Tray app: seconds without input after which the screensaver opens; 0 never does
+    #[arg(long, value_name = "SECONDS")]
+    screensaver: Option<u32>,
+    /// Tray app: tell when something needs attention: on or off
+    #[arg(long)]
+    notifications: Option<String>,
+    /// Tray app: start with the session: on or off
+    #[arg(long)]
+    start_at_login: Option<String>,
+    /// Tray app: install updates, where no package manager does: on or off
+    #[arg(long)]
+    updates: Option<String>,
     /// Answer in JSON, for scripts
     #[arg(long)]
     json: bool,
@@ -176,6 +189,12 @@ fn changes(options: &LimitOptions) -> anyhow::Result<Map<String, Value>> {
         .program
         .as_ref()
         .map(|names| json!(names.iter().filter(|name| !name.is_empty()).collect::<Vec<_>>()));
+    let desktop = object([
+        ("screensaver_seconds", number(options.screensaver)),
+        ("notifications", word(&options.notifications)),
+        ("start_at_login", word(&options.start_at_login)),
+        ("updates", word(&options.updates)),
+    ]);
     let fields = [
         ("preset", word(&options.preset)),
         ("run", word(&options.run)),
@@ -198,6 +217,7 @@ fn changes(options: &LimitOptions) -> anyhow::Result<Map<String, Value>> {
         ("schedule", schedule(&options.schedule)?),
         ("priority", word(&options.priority)),
         ("leave_after_seconds", number(options.leave_after)),
+        ("desktop", desktop),
     ];
     Ok(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
 }
@@ -250,6 +270,7 @@ fn show(preferences: &Preferences) {
         ("programs", programs),
         ("priority", name(preferences.priority)),
         ("long pause", long_pause_line(preferences)),
+        ("tray app", desktop_line(&preferences.desktop)),
     ];
     for (name, value) in rows {
         println!("  {name:<13} {value}");
@@ -293,6 +314,16 @@ fn long_pause_line(preferences: &Preferences) -> String {
         0 => "stays on the ring".to_owned(),
         seconds => format!("leaves the ring after {seconds} s"),
     }
+}
+
+fn desktop_line(desktop: &Desktop) -> String {
+    let screensaver = match desktop.screensaver_seconds {
+        0 => "never by itself".to_owned(),
+        seconds => format!("after {seconds} s"),
+    };
+    let [notifications, login, updates] =
+        [desktop.notifications, desktop.start_at_login, desktop.updates].map(name);
+    format!("screensaver {screensaver}; notifications {notifications}, at login {login}, updates {updates}")
 }
 
 fn show_schedule(schedule: &Schedule) {

@@ -9,7 +9,6 @@ mod control;
 mod demo;
 mod demo_swarm;
 mod export;
-mod heap;
 mod limits;
 mod manual;
 mod pipe;
@@ -23,7 +22,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    heap::share();
+    apoidea_peer::governor::heap::share();
     let arguments = Arguments::parse();
     match execute(arguments) {
         Ok(code) => code,
@@ -44,6 +43,7 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Demo(options) => demo::demo(&options),
         Command::Status(output) => control::status(&place, output),
         Command::Seed { urls, output } => control::seed(&place, urls, output),
+        Command::Quit => control::quit(&place),
         Command::Pause => control::pause(&place),
         Command::Resume => control::resume(&place),
         Command::Snooze { length } => limits::snooze(&place, &length.join(" ")),

@@ -42,6 +42,7 @@ pub async fn crawl(config: Config, folder: &Path) -> anyhow::Result<ExitCode> {
     let progress = Progress::follow(peer.handle());
     let ending = tokio::select! {
         signal = stop_signal.received() => signal,
+        () = peer.handle().quit_asked() => "Asked to quit: finishing what is under way…",
         () = peer.done() => "Everything is crawled.",
     };
     progress.finish();

@@ -8,7 +8,9 @@
 mod allowance;
 mod clock;
 mod cpu_budget;
+mod desktop;
 mod governor;
+pub mod heap;
 mod latch;
 pub mod precedence;
 mod preferences;
@@ -20,12 +22,14 @@ mod schedule;
 pub mod sensors;
 mod snooze;
 mod squeeze;
+pub mod startup_pages;
 mod token_bucket;
 mod usage;
 
 pub use allowance::{Allowance, Pace};
 pub use clock::Moment;
 pub use cpu_budget::CpuBudget;
+pub use desktop::{Desktop, Switch};
 pub use governor::Governor;
 pub use preferences::{Preferences, Priority, Profile, Refused, Run, Toward, WhileInUse};
 pub use preset::Preset;

@@ -2,7 +2,10 @@
 //!
 //! A process can give its precedence up but not always take it back, so this holds until the next start.
 
-/// Gives the precedence of this process up, of every thread. Threads that start later inherit it.
+/// Gives the precedence of this process up. Threads that start later inherit it.
+///
+/// On Linux the first thread keeps its own: in every face it waits or talks to people, who should not have to wait for it,
+/// and a window that it opens is none of the crawl.
 pub fn give_up() {
     if let Err(why) = system::give_up() {
         // The CPU share is held all the same.
@@ -22,8 +25,9 @@ mod system {
 
     pub(super) fn give_up() -> Result<(), String> {
         let threads = std::fs::read_dir("/proc/self/task").map_err(|error| error.to_string())?;
+        let first = i32::try_from(std::process::id()).map_err(|error| error.to_string())?;
         let ids = threads.flatten().filter_map(|thread| thread.file_name().to_str()?.parse().ok());
-        ids.into_iter().try_for_each(lower)
+        ids.filter(|thread| *thread != first).try_for_each(lower)
     }
 
     fn lower(thread: i32) -> Result<(), String> {

@@ -3,7 +3,7 @@
 //! Limits are plain numbers in which 0 is no limit, since TOML has no word for nothing. Changes are laid over what is in
 //! force, field by field, and are taken whole or refused whole, naming the field and what would be accepted.
 
-use crate::{Preset, Schedule, range};
+use crate::{Desktop, Preset, Schedule, range};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -49,6 +49,8 @@ pub struct Preferences {
     pub priority: Priority,
     /// Seconds of a pause after which the peer leaves the ring, so that others crawl its domains; 0 is never.
     pub leave_after_seconds: u32,
+    /// What concerns the tray app alone.
+    pub desktop: Desktop,
 }
 
 /// What may be used of CPU and network. 0 is no limit.
@@ -145,11 +147,13 @@ impl Preferences {
         }
     }
 
-    /// The same with some fields changed. A preset among the changes replaces everything first.
+    /// The same with some fields changed. A preset among the changes replaces everything but the tray app's first.
     pub fn with(&self, changes: &Map<String, Value>) -> Result<Self, Refused> {
         let preset = changes.get("preset").map(|value| parse::<Preset>(value, "preset")).transpose()?;
         let base = match preset {
-            Some(preset) if preset != Preset::Custom => preset.preferences(),
+            Some(preset) if preset != Preset::Custom => {
+                Preferences { desktop: self.desktop, ..preset.preferences() }
+            }
             _ => self.clone(),
         };
         let mut all = serde_json::to_value(base).expect("numbers, texts and lists always serialise");
@@ -216,6 +220,7 @@ fn parse<T: serde::de::DeserializeOwned>(value: &Value, name: &str) -> Result<T,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Switch;
     use serde_json::json;
 
     fn change(changes: Value) -> Result<Preferences, Refused> {
@@ -242,6 +247,14 @@ mod tests {
     }
 
     #[test]
+    fn a_preset_leaves_the_tray_app_alone() {
+        let silent = change(json!({ "desktop": { "notifications": "off" } })).unwrap();
+        assert_eq!(silent.preset, Preset::Balanced);
+        let gentle = silent.with(json!({ "preset": "gentle" }).as_object().unwrap()).unwrap();
+        assert_eq!((gentle.preset, gentle.desktop.notifications), (Preset::Gentle, Switch::Off));
+    }
+
+    #[test]
     fn a_bad_value_is_refused_with_its_field_and_what_is_accepted() {
         for (changes, field, accepted) in [
             (json!({ "full": { "cpu_percent": 100_000 } }), "full.cpu_percent", "0 (no limit) or 1 to 6400"),
@@ -256,6 +269,12 @@ mod tests {
             (json!({ "programs": vec!["x"; 65] }), "programs", "64"),
             (json!({ "programs": [""] }), "programs", "1 to 128"),
             (json!({ "version": 2 }), "version", "1 to 1"),
+            (
+                json!({ "desktop": { "screensaver_seconds": 3 } }),
+                "desktop.screensaver_seconds",
+                "10 to 86400",
+            ),
+            (json!({ "desktop": { "updates": "maybe" } }), "desktop.updates", "`on`, `off`"),
             (json!({ "colour": "red" }), "colour", "unknown field"),
         ] {
             let refused = change(changes).unwrap_err();

@@ -1,6 +1,6 @@
 //! Three sets of values that fit most people, and "custom" for everybody else.
 
-use crate::{Preferences, Priority, Profile, Run, Schedule, Toward, WhileInUse};
+use crate::{Desktop, Preferences, Priority, Profile, Run, Schedule, Toward, WhileInUse};
 use serde::{Deserialize, Serialize};
 
 /// A set of values.
@@ -50,8 +50,10 @@ impl Preset {
     /// The preset that these preferences are, whatever they call themselves.
     pub fn of(preferences: &Preferences) -> Preset {
         let named = [Preset::Gentle, Preset::Balanced, Preset::Generous];
-        let is_it =
-            |preset: &Preset| Preferences { preset: *preset, ..preferences.clone() } == preset.preferences();
+        let is_it = |preset: &Preset| {
+            let named = Preferences { preset: *preset, desktop: Desktop::default(), ..preferences.clone() };
+            named == preset.preferences()
+        };
         named.into_iter().find(is_it).unwrap_or(Preset::Custom)
     }
 }
@@ -82,6 +84,7 @@ fn balanced() -> Preferences {
         priority: Priority::Lowest,
         // A meal or a meeting moves nothing; an afternoon at the computer does not stall what is here.
         leave_after_seconds: 1800,
+        desktop: Desktop::default(),
     }
 }
 

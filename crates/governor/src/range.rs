@@ -47,7 +47,7 @@ pub fn ranges() -> &'static [Range] {
 }
 
 /// The least memory is what a peer takes with its caches at their smallest; 64 cores and 40 Gbit/s are beyond any volunteer.
-const RANGES: [Range; 17] = [
+const RANGES: [Range; 18] = [
     Range::number("version", Preferences::VERSION, Preferences::VERSION),
     Range::number("idle_seconds", 1, 86_400),
     Range::limit("full.cpu_percent", 1, 6400),
@@ -64,6 +64,7 @@ const RANGES: [Range; 17] = [
     Range::limit("month_mib", 1, 100_000_000),
     Range::limit("other_cpu_percent", 1, 100),
     Range::limit("leave_after_seconds", 1, 2_592_000),
+    Range::limit("desktop.screensaver_seconds", 10, 86_400),
     Range::number("programs", 0, MAX_PROGRAMS as u32),
 ];
 
@@ -106,6 +107,7 @@ fn value(preferences: &Preferences, field: &str) -> u32 {
         "month_mib" => preferences.month_mib,
         "other_cpu_percent" => preferences.other_cpu_percent,
         "leave_after_seconds" => preferences.leave_after_seconds,
+        "desktop.screensaver_seconds" => preferences.desktop.screensaver_seconds,
         _ => u32::try_from(preferences.programs.len()).unwrap_or(u32::MAX),
     }
 }

@@ -21,7 +21,11 @@ impl Subject {
     pub fn is_wanted(self, preferences: &Preferences) -> bool {
         let pauses = |toward: Toward| toward == Toward::Pause;
         match self {
-            Subject::UserActivity => preferences.run == Run::WhenIdle || pauses(preferences.on_full_screen),
+            Subject::UserActivity => {
+                preferences.run == Run::WhenIdle
+                    || pauses(preferences.on_full_screen)
+                    || preferences.desktop.screensaver_seconds > 0
+            }
             Subject::PowerSupply => pauses(preferences.on_battery),
             Subject::Connection => pauses(preferences.on_metered),
             Subject::OtherPrograms => preferences.other_cpu_percent > 0 || !preferences.programs.is_empty(),
@@ -43,6 +47,14 @@ impl fmt::Display for Subject {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Desktop;
+
+    #[test]
+    fn a_screensaver_that_opens_by_itself_wants_to_see_the_volunteer() {
+        let desktop = Desktop { screensaver_seconds: 300, ..Desktop::default() };
+        let preferences = Preferences { desktop, ..Preferences::dedicated() };
+        assert!(Subject::UserActivity.is_wanted(&preferences));
+    }
 
     #[test]
     fn each_is_wanted_by_the_preferences_that_need_it() {
