@@ -47,6 +47,19 @@ pub struct ChordSettings {
     pub advertise: Vec<SocketAddr>,
     /// The ring's own parameters.
     pub ring: apoidea_chord::Settings,
+    /// When to look for the ring.
+    #[serde(skip)]
+    pub setting_out: SettingOut,
+}
+
+/// When a peer looks for the ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SettingOut {
+    /// As soon as it starts.
+    #[default]
+    AtOnce,
+    /// When it is told to ([`Chord::enter`]); until then it calls nobody.
+    WhenTold,
 }
 
 /// Are peers looked for on the local network?
@@ -143,7 +156,7 @@ impl Chord {
         let _ = time::timeout(Duration::from_secs(1), left).await;
     }
 
-    /// Sets out to join again after having left; a member stays where it is.
+    /// Sets out to join, again after having left or for the first time; a member stays where it is.
     pub fn enter(&self) {
         self.again.notify_one();
     }

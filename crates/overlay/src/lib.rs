@@ -18,7 +18,9 @@ mod service;
 mod transport;
 
 pub use apoidea_chord::{Arc, ArcChange, Contact, Phase, Settings as RingSettings};
-pub use chord::{Chord, ChordSettings, EntryPoint, InvalidEntryPoint, LocalDiscovery, Place, Standing};
+pub use chord::{
+    Chord, ChordSettings, EntryPoint, InvalidEntryPoint, LocalDiscovery, Place, SettingOut, Standing,
+};
 pub use fixed::{Fixed, FixedSettings, Member};
 pub use identity::{Identity, IdentityError};
 pub use kind::Kind;

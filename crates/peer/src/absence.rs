@@ -4,7 +4,7 @@
 //! holders of copies know it, so that whoever takes over does nothing twice. What is handed over is the swarm's business, as
 //! with any peer that goes.
 
-use crate::{network::Network, steward::Steward, swarm::orders::Orders};
+use crate::{config::Consent, network::Network, steward::Steward, swarm::orders::Orders};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,7 @@ pub(crate) struct Absence {
     pub steward: Arc<Steward>,
     pub network: Arc<Network>,
     pub orders: Orders,
+    pub consent: Consent,
 }
 
 /// What is to be done about the peer's place.
@@ -52,7 +53,9 @@ impl Absence {
         let mut allowance = self.steward.watch();
         let mut looks = interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut rest = Rest::default();
+        // A peer whose volunteer has not agreed yet is away from the beginning.
+        let left_at = (self.consent == Consent::Awaited).then(Instant::now);
+        let mut rest = Rest { left_at, ..Rest::default() };
         loop {
             tokio::select! {
                 _ = looks.tick() => {}

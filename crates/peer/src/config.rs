@@ -29,6 +29,19 @@ pub struct Config {
     /// What the volunteer's computer may be used for, until the volunteer says otherwise through the API: a preset, single
     /// fields, or both. Empty is a computer without a user: always, without limits.
     pub preferences: toml::Table,
+    /// Whether the volunteer has agreed; asked by whoever starts the peer, and no setting.
+    #[serde(skip)]
+    pub consent: Consent,
+}
+
+/// Has the volunteer agreed to take part?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Consent {
+    /// Starting the peer said so.
+    #[default]
+    Given,
+    /// The peer starts paused and looks for nobody, until it is told to go on.
+    Awaited,
 }
 
 /// The local API. It always listens on loopback only.

@@ -20,6 +20,7 @@ use std::{
     time::Duration,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 /// Recent pages kept for those who come later.
 const RECENT_PAGES: usize = 100;
@@ -71,6 +72,8 @@ pub struct Handle {
     pub(crate) store: Store,
     pub(crate) network: Arc<Network>,
     pub(crate) steward: Arc<Steward>,
+    /// Cancelled when somebody asked the whole program to end.
+    pub(crate) goodbye: CancellationToken,
 }
 
 impl Handle {
@@ -116,6 +119,21 @@ impl Handle {
         self.steward.snooze(None).await?;
         self.caught_up().await;
         Ok(())
+    }
+
+    /// Did the volunteer say pause, and not yet go on?
+    pub fn is_held(&self) -> bool {
+        self.steward.is_held()
+    }
+
+    /// Asks the program that runs this peer to stop it and end.
+    pub fn ask_to_quit(&self) {
+        self.goodbye.cancel();
+    }
+
+    /// Waits until somebody asks the program to end.
+    pub async fn quit_asked(&self) {
+        self.goodbye.cancelled().await;
     }
 
     /// What the volunteer wants.

@@ -45,7 +45,7 @@ pub use api::{DomainQuery, OpenLink, RefusalRequest, RefusedSeed, SeedAnswer, Se
 pub use apoidea_governor as governor;
 pub use apoidea_overlay::LocalDiscovery;
 pub use config::{
-    ApiConfig, ArchiveConfig, Bounded, Config, ConfigError, CrawlConfig, NetworkConfig, OutOfRange,
+    ApiConfig, ArchiveConfig, Bounded, Config, ConfigError, Consent, CrawlConfig, NetworkConfig, OutOfRange,
     OverlayChoice,
 };
 pub use fetch::{MAX_BODY_BYTES, PRODUCT_TOKEN, USER_AGENT};

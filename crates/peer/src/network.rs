@@ -4,8 +4,8 @@ use crate::config::{NetworkConfig, OverlayChoice};
 use apoidea_model::{Domain, PeerId};
 use apoidea_overlay::{
     AddressBook, AddressPolicy, Bandwidth, Chord, ChordSettings, Entry, Fixed, FixedSettings, Identity,
-    IdentityError, LookupError, Overlay, PeerView, Phase, RingSettings, Service, Settings, Standing,
-    StartError, Traffic, Transport,
+    IdentityError, LookupError, Overlay, PeerView, Phase, RingSettings, Service, SettingOut, Settings,
+    Standing, StartError, Traffic, Transport,
 };
 use apoidea_store::{Commit, Store};
 use serde::{Deserialize, Serialize};
@@ -88,10 +88,13 @@ impl Network {
         folder: &Path,
         store: Store,
         service: Arc<dyn Service>,
+        setting_out: SettingOut,
     ) -> Result<Self, NetworkError> {
         let identity = Identity::load_or_create(&folder.join(IDENTITY_FILE))?;
         let overlay = match config.overlay {
-            OverlayChoice::Chord => Choice::Chord(Arc::new(start_chord(config, identity, &store, service)?)),
+            OverlayChoice::Chord => {
+                Choice::Chord(Arc::new(start_chord(config, identity, &store, service, setting_out)?))
+            }
             OverlayChoice::Fixed => Choice::Fixed(Arc::new(start_fixed(config, identity, service)?)),
         };
         Ok(Network { overlay, store })
@@ -112,7 +115,7 @@ impl Network {
         }
     }
 
-    /// Takes a place again after having left.
+    /// Takes a place, again after having left or for the first time.
     pub(crate) fn enter(&self) {
         if let Choice::Chord(chord) = &self.overlay {
             chord.enter();
@@ -235,6 +238,7 @@ fn start_chord(
     identity: Identity,
     store: &Store,
     service: Arc<dyn Service>,
+    setting_out: SettingOut,
 ) -> Result<Chord, NetworkError> {
     let stored = store.value(PEERS_VALUE).ok().flatten().unwrap_or_default();
     let known: Vec<Entry> = postcard::from_bytes(&stored).unwrap_or_default();
@@ -243,6 +247,7 @@ fn start_chord(
         local_network: config.local_network,
         advertise: config.advertise.clone(),
         ring: ring_settings(config),
+        setting_out,
     };
     let start = |port| {
         let book = AddressBook::from_snapshot(known.clone());

@@ -4,7 +4,7 @@ use crate::{
     absence::Absence,
     admitter::{AdmitError, Admitter},
     api::{self, Access},
-    config::Config,
+    config::{Config, Consent},
     content::{ContentDesk, ContentIndex, LocalIndex},
     crawler::{Crawler, Parts, SwarmParts},
     fetch::{Fetcher, SetupError},
@@ -34,10 +34,11 @@ use crate::{
 };
 use apoidea_crawl::{Frontier, FrontierConfig, PrivatePace, Refusals, politeness};
 use apoidea_governor::{
-    Preferences,
+    Preferences, SnoozeFor,
     sensors::{self, Senses},
 };
 use apoidea_model::PeerId;
+use apoidea_overlay::SettingOut;
 use apoidea_store::{
     OpenError, Store,
     archive::{self, Archive, ArchiveError},
@@ -145,7 +146,13 @@ impl Peer {
             listener.local_addr().map_err(|source| StartError::Listen { port: config.api.port, source })?;
         let access = Arc::new(Access::open(folder).map_err(|error| StartError::Files(error.to_string()))?);
         let desk = Arc::new(Desk::default());
-        let network = Arc::new(Network::start(&config.network, folder, store.clone(), desk.clone())?);
+        let network = Arc::new(Network::start(
+            &config.network,
+            folder,
+            store.clone(),
+            desk.clone(),
+            setting_out(&config),
+        )?);
         let overlay = network.overlay();
         let changes = overlay.arc_changes();
         let tenancy = Arc::new(Tenancy::new(overlay.clone()));
@@ -155,6 +162,9 @@ impl Peer {
             RingIndex { overlay: overlay.clone(), tenancy: tenancy.clone(), local: index.clone() };
         let throttle = Arc::new(Throttle::new());
         let steward = Arc::new(steward(&config, folder, throttle.clone())?);
+        if config.consent == Consent::Awaited {
+            steward.snooze(Some(SnoozeFor::UntilResumed)).await?;
+        }
         let (findings, inbox) = mpsc::unbounded_channel();
         let work = Arc::new(page_work(&config, Arc::new(ring_index), throttle.clone(), findings.clone())?);
         let admitter = admitter(&config, &store, overlay.me())?;
@@ -231,12 +241,20 @@ impl Peer {
             tokio::spawn(settler.run(changes)),
             tokio::spawn(courier.run()),
         ]);
-        let handle =
-            Handle { commands, status, pages, store, network: network.clone(), steward: steward.clone() };
+        let handle = Handle {
+            commands,
+            status,
+            pages,
+            store,
+            network: network.clone(),
+            steward: steward.clone(),
+            goodbye: CancellationToken::new(),
+        };
         let absence = Absence {
             steward: steward.clone(),
             network: network.clone(),
             orders: Orders(handle.commands.clone()),
+            consent: config.consent,
         };
         let governing = [
             tokio::spawn(absence.run(stop.child_token())),
@@ -359,6 +377,13 @@ fn stop_with(tasks: Vec<JoinHandle<()>>) -> Vec<AbortOnDrop> {
 async fn remember_peers(network: Arc<Network>, stop: CancellationToken) {
     while stop.run_until_cancelled(tokio::time::sleep(REMEMBER_EVERY)).await.is_some() {
         network.remember();
+    }
+}
+
+fn setting_out(config: &Config) -> SettingOut {
+    match config.consent {
+        Consent::Given => SettingOut::AtOnce,
+        Consent::Awaited => SettingOut::WhenTold,
     }
 }
 

@@ -115,6 +115,11 @@ impl Steward {
         self.house().readings.clone()
     }
 
+    /// Did the volunteer say pause, and not yet go on?
+    pub(crate) fn is_held(&self) -> bool {
+        self.house().under_way.snooze.is_some()
+    }
+
     /// The preferences in force.
     pub(crate) fn preferences(&self) -> Preferences {
         self.house().preferences.clone()

@@ -8,8 +8,8 @@ use crate::{
     SeedAnswer, SeedRequest, State, Status, Topic, Totals, Whereabouts,
 };
 use apoidea_governor::{
-    Allowance, Day, Metering, Pace, Power, Preferences, Preset, Priority, Profile, Range, Readings, Reason,
-    Run, Schedule, Screen, Toward, WhileInUse,
+    Allowance, Day, Desktop, Metering, Pace, Power, Preferences, Preset, Priority, Profile, Range, Readings,
+    Reason, Run, Schedule, Screen, Switch, Toward, WhileInUse,
 };
 use apoidea_overlay::{Capabilities, Dialler, KindTotals, PeerView, Traffic};
 use std::{env, fs, path::Path};
@@ -57,6 +57,8 @@ fn generated() -> String {
         WhileInUse,
         Profile,
         Toward,
+        Desktop,
+        Switch,
         Priority,
         Schedule,
         Day,

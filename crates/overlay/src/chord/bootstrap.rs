@@ -5,7 +5,7 @@
 //! one as soon as it hears of it.
 
 use super::{
-    ChordSettings, LocalDiscovery, Standing,
+    ChordSettings, LocalDiscovery, SettingOut, Standing,
     entry_point::EntryPoint,
     local_network::LocalNetwork,
     mailbox::{Command, Mailbox},
@@ -58,6 +58,9 @@ impl Bootstrap {
 
     /// Enters, and enters again whenever this peer finds itself alone or is told to.
     pub async fn run(mut self) {
+        if self.settings.setting_out == SettingOut::WhenTold {
+            self.again.notified().await;
+        }
         let local = self.listen_locally();
         let again = self.again.clone();
         let enter = async {

@@ -7,12 +7,22 @@ use crate::{
 use apoidea_chord::Settings as RingSettings;
 use apoidea_overlay::{
     AddressBook, Chord, ChordSettings, EntryPoint, Identity, Kind, Limits, LocalDiscovery, Overlay, Phase,
-    Settings,
+    SettingOut, Settings,
 };
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::time;
 
 fn start_as(identity: Identity, listen: &str, entry_points: &[String], book: AddressBook) -> Chord {
+    start_when(SettingOut::AtOnce, identity, listen, entry_points, book)
+}
+
+fn start_when(
+    setting_out: SettingOut,
+    identity: Identity,
+    listen: &str,
+    entry_points: &[String],
+    book: AddressBook,
+) -> Chord {
     let ring = RingSettings {
         stabilize_every: Duration::from_millis(300),
         check_every: Duration::from_secs(1),
@@ -23,6 +33,7 @@ fn start_as(identity: Identity, listen: &str, entry_points: &[String], book: Add
         entry_points: entry_points.iter().map(|text| text.parse().unwrap()).collect(),
         local_network: LocalDiscovery::Off,
         ring,
+        setting_out,
         ..ChordSettings::default()
     };
     let limits = Limits { dial_deadline_ms: 1000, ..Limits::default() };
@@ -63,6 +74,22 @@ async fn an_entry_point_can_be_an_address_an_id_or_a_name() {
         newcomer.shut_down().await;
         becomes(&first, Phase::Alone).await;
     }
+}
+
+#[tokio::test]
+async fn who_waits_to_be_told_calls_nobody_until_then() {
+    let first = start(&[]);
+    becomes(&first, Phase::Alone).await;
+    let way = [format!("127.0.0.1:{}", address(&first).port())];
+    let identity = Identity::ephemeral().unwrap();
+    let patient = start_when(SettingOut::WhenTold, identity, "127.0.0.1:0", &way, AddressBook::default());
+    // Somebody who sets out later is long a member.
+    let other = start(&way);
+    becomes(&other, Phase::Member).await;
+    assert_eq!(patient.standing().borrow().phase, Phase::Outside);
+    assert!(first.transport().peers().iter().all(|peer| peer.id == other.me()));
+    patient.enter();
+    becomes(&patient, Phase::Member).await;
 }
 
 #[tokio::test]

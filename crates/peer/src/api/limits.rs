@@ -1,4 +1,4 @@
-//! What the volunteer wants, asked and set: preferences, pause, snooze.
+//! What the volunteer wants, asked and set: preferences, pause, snooze, the end.
 
 use super::{Api, Problem};
 use crate::{preferences_file::PreferencesError, status::Status, steward::ChangeError};
@@ -19,6 +19,7 @@ pub(super) fn routes() -> Router<Api> {
         .route("/api/pause", post(pause))
         .route("/api/resume", post(resume))
         .route("/api/snooze", post(snooze))
+        .route("/api/quit", post(quit))
 }
 
 impl From<PreferencesError> for Problem {
@@ -51,6 +52,12 @@ async fn change(
 ) -> Result<Json<Preferences>, Problem> {
     let Json(changes) = changes?;
     Ok(Json(api.handle.change_preferences(&changes).await?))
+}
+
+/// The answer is on its way before the program that runs the peer stops it.
+async fn quit(State(api): State<Api>) -> Json<Status> {
+    api.handle.ask_to_quit();
+    Json(api.handle.status())
 }
 
 async fn pause(State(api): State<Api>) -> Result<Json<Status>, Problem> {
