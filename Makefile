@@ -3,6 +3,8 @@ SHELL := bash
 CARGO ?= cargo
 # The field's own checker of WARC files; tests hold ours to it.
 WARCIO := target/tools/bin/warcio
+# Drives the tray app's own web view.
+TAURI_DRIVER := target/tools/bin/tauri-driver
 # The compiler driver for macOS, which needs no Apple machine to check.
 ZIGBUILD := target/zigbuild/bin/cargo-zigbuild
 # The dashboard, which the peer embeds.
@@ -26,9 +28,9 @@ run-desktop: setup-desktop $(DASHBOARD)
 demo: build ## Crawl a made-up web, offline
 	target/release/apoidea demo
 
-test: setup-test lint test-ui-units $(WARCIO) ## Pass all tests
+test: setup-test lint test-ui-units $(WARCIO) $(TAURI_DRIVER) ## Pass all tests
 	$(CARGO) build --locked -p apoidea -p apoidea-desktop
-	APOIDEA_WARCIO=$(CURDIR)/$(WARCIO) $(CARGO) test --workspace --locked
+	APOIDEA_WARCIO=$(CURDIR)/$(WARCIO) APOIDEA_TAURI_DRIVER=$(CURDIR)/$(TAURI_DRIVER) $(CARGO) test --workspace --locked
 
 evaluate: build ## Repeat the papers' experiments with swarms of real processes
 	$(CARGO) build --release --locked -p apoidea-toyweb --example toyweb
@@ -103,6 +105,9 @@ setup-test:
 $(WARCIO): | setup-test
 	python3 -m venv target/tools
 	target/tools/bin/pip install --quiet --disable-pip-version-check warcio
+
+$(TAURI_DRIVER): | setup-test
+	CARGO_TARGET_DIR=$(CURDIR)/target/tools/build $(CARGO) install --quiet --locked --root target/tools tauri-driver@2.1.0
 
 setup-bench:
 	@installer/setup build test bench

@@ -3,28 +3,33 @@
 use crate::{
     engine::{self, Engine},
     launch::{Launch, Place, Purpose},
-    log_file,
-    menu::{Leaving, Switch, View},
+    log_file, login,
+    lull::Lull,
+    menu::{Agreement, Leaving, View},
     order::Order,
-    switches::Switches,
+    termination,
     tray::Tray,
     update,
-    window::{self, Kind},
+    window::Kind,
+    windows::Windows,
 };
 use anyhow::Context;
-use apoidea_governor::Preferences;
-use apoidea_peer::{State, Status};
+use apoidea_governor::{Preferences, Reason, Switch, startup_pages};
+use apoidea_peer::Status;
+use serde_json::json;
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
 };
 use tauri::{AppHandle, Manager, RunEvent};
-use tauri_plugin_autostart::ManagerExt;
 use tauri_plugin_notification::NotificationExt;
 use tauri_plugin_opener::OpenerExt;
 
-/// The network and the pages share two threads: a volunteer's computer has other things to do.
-const WORKER_THREADS: usize = 2;
+/// The network and the pages share one thread, as in `apoidea run`.
+const WORKER_THREADS: usize = 1;
+/// By then the tray is drawn, the peer runs, and what starting took can be given back.
+const STARTED_AFTER: Duration = Duration::from_secs(10);
 
 /// What the app knows.
 struct Desktop {
@@ -32,15 +37,18 @@ struct Desktop {
     /// Once the peer has started.
     engine: OnceLock<Arc<Engine>>,
     tray: OnceLock<Tray>,
-    switches: Switches,
+    windows: Mutex<Windows>,
     folder: PathBuf,
-    /// Runs once, as a screensaver of the system does.
     purpose: Purpose,
 }
 
 impl Desktop {
     fn view(&self) -> MutexGuard<'_, View> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn windows(&self) -> MutexGuard<'_, Windows> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -49,33 +57,29 @@ pub fn run(launch: Launch) -> anyhow::Result<()> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(WORKER_THREADS).enable_all().build()?;
     tauri::async_runtime::set(runtime.handle().clone());
-    let folder = engine::data_folder(&launch.place)?;
-    log_file::start(&engine::log_folder(&folder))?;
-    let switches = Switches::of(&folder);
-    let view = View {
-        status: None,
-        preferences: Preferences::default(),
-        crash: None,
-        start_at_login: Switch::Off,
-        notifications: switches.notifications(),
-        updates: update::is_ours().then(|| switches.updates()),
-        leaving: Leaving::No,
-    };
     let Launch { purpose, place } = launch;
-    let (engine, tray) = (OnceLock::new(), OnceLock::new());
-    let desktop = Desktop { view: Mutex::new(view), engine, tray, switches, folder, purpose };
+    let folder = engine::data_folder(&place)?;
+    log_file::start(&engine::log_folder(&folder))?;
+    let desktop = Desktop {
+        view: Mutex::new(View { updates_are_ours: update::is_ours(), ..View::starting() }),
+        engine: OnceLock::new(),
+        tray: OnceLock::new(),
+        windows: Mutex::default(),
+        folder,
+        purpose,
+    };
     let app = tauri::Builder::default()
         .plugin(tauri_plugin_single_instance::init(|app, words, _| second_start(app, words)))
-        .plugin(tauri_plugin_autostart::Builder::new().arg("--hidden").app_name("Apoidea").build())
+        .plugin(login::plugin())
         .plugin(tauri_plugin_notification::init())
         .plugin(tauri_plugin_opener::init())
         .plugin(update::plugin(update::RELEASE_KEY.unwrap_or_default()))
         .manage(desktop)
         .setup(move |app| Ok(set_up(app.handle(), place)?))
-        .build(tauri::generate_context!())
+        .build(crate::context())
         .context("this desktop cannot show the app; `apoidea run` is the same peer without it")?;
     app.run(|_, event| {
-        // The tray stays when the last window closes.
+        // The tray stays whatever else is closed.
         if let RunEvent::ExitRequested { api, code: None, .. } = event {
             api.prevent_exit();
         }
@@ -85,43 +89,57 @@ pub fn run(launch: Launch) -> anyhow::Result<()> {
 
 fn set_up(app: &AppHandle, place: Place) -> tauri::Result<()> {
     let desktop = app.state::<Desktop>();
-    desktop.view().start_at_login = start_at_login(app);
     let tray = Tray::new(app, &desktop.view().clone(), chosen)?;
     let _ = desktop.tray.set(tray);
     if update::is_ours() {
         tauri::async_runtime::spawn(keep_up_to_date(app.clone()));
     }
-    let app = app.clone();
+    let for_peer = app.clone();
     tauri::async_runtime::spawn(async move {
         match Engine::start(&place).await {
-            Ok(engine) => live(&app, Arc::new(engine)).await,
-            Err(error) => crashed(&app, format!("{error:#}")),
+            Ok(engine) => live(&for_peer, Arc::new(engine)).await,
+            Err(error) => crashed(&for_peer, format!("{error:#}")),
         }
+    });
+    let for_end = app.clone();
+    tauri::async_runtime::spawn(async move {
+        termination::asked_for().await;
+        quit(&for_end).await;
+    });
+    tauri::async_runtime::spawn(async {
+        tokio::time::sleep(STARTED_AFTER).await;
+        startup_pages::forget();
     });
     Ok(())
 }
 
 /// Somebody started the app again: that is a wish to see it.
 fn second_start(app: &AppHandle, words: Vec<String>) {
-    match Launch::parse(words).map(|launch| launch.purpose) {
-        Ok(Purpose::Screensaver) => obey(app, Order::Screensaver),
-        Ok(Purpose::StayInTray | Purpose::Preview) => {}
-        _ => obey(app, Order::Dashboard),
-    }
+    let page = match Launch::parse(words).map(|launch| launch.purpose) {
+        Ok(Purpose::Configure) => "settings",
+        Ok(Purpose::StayInTray) => return,
+        _ => "overview",
+    };
+    let app = app.clone();
+    tauri::async_runtime::spawn(async move { show(&app, Kind::Dashboard, page).await });
 }
 
-/// Follows the peer until it ends.
+/// Follows the peer until it ends or somebody asks for its end.
 async fn live(app: &AppHandle, engine: Arc<Engine>) {
     let desktop = app.state::<Desktop>();
     let _ = desktop.engine.set(engine.clone());
+    if let Err(error) = tell_of_login(app, &engine).await {
+        tracing::warn!("whether the app starts at login is not known: {error:#}");
+    }
     let mut statuses = engine.handle().watch_status();
     first_window(app, &engine).await;
+    let mut lull = Lull::default();
     loop {
         let status = statuses.borrow_and_update().clone();
-        let preferences = engine.api().preferences().await.ok();
-        show_status(app, &engine, status, preferences);
-        if statuses.changed().await.is_err() {
-            break;
+        show_status(app, &engine, &mut lull, status);
+        tokio::select! {
+            changed = statuses.changed() => if changed.is_err() { break },
+            () = engine.handle().quit_asked() => return quit(app).await,
         }
     }
     if desktop.view().leaving == Leaving::No {
@@ -129,32 +147,73 @@ async fn live(app: &AppHandle, engine: Arc<Engine>) {
     }
 }
 
+/// What the session says about starting at login holds, whatever was preferred: it may have been changed there.
+async fn tell_of_login(app: &AppHandle, engine: &Engine) -> anyhow::Result<()> {
+    let is = login::switch(app);
+    if engine.handle().preferences().desktop.start_at_login == is {
+        return Ok(());
+    }
+    let change = json!({ "desktop": { "start_at_login": is } });
+    engine.api().prefer(change.as_object().cloned().unwrap_or_default()).await
+}
+
 async fn first_window(app: &AppHandle, engine: &Engine) {
     match app.state::<Desktop>().purpose {
-        Purpose::Screensaver => show(app, Kind::Screensaver, "screensaver").await,
         Purpose::Configure => show(app, Kind::Dashboard, "settings").await,
         _ if !engine.is_welcomed() => show(app, Kind::Dashboard, "welcome").await,
         Purpose::Open => show(app, Kind::Dashboard, "overview").await,
-        Purpose::StayInTray | Purpose::Preview => {}
+        _ => {}
     }
 }
 
-fn show_status(app: &AppHandle, engine: &Engine, status: Status, preferences: Option<Preferences>) {
-    if !engine.is_welcomed() && !matches!(status.state, State::Paused | State::Stopping) {
-        engine.welcome();
+fn show_status(app: &AppHandle, engine: &Engine, lull: &mut Lull, status: Status) {
+    let agreement = agreement(app, engine, &status);
+    let preferences = engine.handle().preferences();
+    if lull.is_time(&status.readings, preferences.desktop.screensaver_seconds) {
+        obey(app, Order::Screensaver);
     }
+    follow_login(app, &preferences);
     let desktop = app.state::<Desktop>();
+    desktop.windows().look();
     let mut view = desktop.view();
     let before = view.status.as_ref().and_then(|status| status.attention.clone());
+    view.preferences = preferences;
     if let Some(trouble) = status.attention.as_ref().filter(|now| before.as_ref() != Some(*now)) {
         notify(app, &view, trouble);
     }
-    if let Some(preferences) = preferences {
-        view.preferences = preferences;
-    }
     view.status = Some(status.into());
+    view.agreement = agreement;
     drop(view);
     redraw(app);
+}
+
+/// Has the volunteer agreed? They do by letting the peer go on; to snooze is not yet to agree.
+fn agreement(app: &AppHandle, engine: &Engine, status: &Status) -> Agreement {
+    if engine.is_welcomed() {
+        return Agreement::Given;
+    }
+    if !engine.handle().is_held() {
+        engine.welcome();
+        return Agreement::Given;
+    }
+    if matches!(status.allowance.reason, Some(Reason::Snoozed { .. })) {
+        obey(app, Order::Pause);
+    }
+    Agreement::Awaited
+}
+
+/// Starts at login, or not, when the preference has changed.
+fn follow_login(app: &AppHandle, preferences: &Preferences) {
+    let (before, now) = (
+        app.state::<Desktop>().view().preferences.desktop.start_at_login,
+        preferences.desktop.start_at_login,
+    );
+    if before != now
+        && login::switch(app) != now
+        && let Err(error) = login::set(app, now)
+    {
+        tracing::warn!("starting at login was not changed: {error:#}");
+    }
 }
 
 fn crashed(app: &AppHandle, why: String) {
@@ -168,7 +227,7 @@ fn crashed(app: &AppHandle, why: String) {
 }
 
 fn notify(app: &AppHandle, view: &View, text: &str) {
-    if view.notifications == Switch::On {
+    if view.preferences.desktop.notifications == Switch::On {
         let _ = app.notification().builder().title("Apoidea").body(text).show();
     }
 }
@@ -180,6 +239,14 @@ fn redraw(app: &AppHandle) {
         && let Err(error) = tray.show(app, &view)
     {
         tracing::warn!(%error, "the tray was not drawn");
+    }
+}
+
+fn put_checks_right(app: &AppHandle) {
+    if let Some(tray) = app.state::<Desktop>().tray.get()
+        && let Err(error) = tray.put_checks_right()
+    {
+        tracing::warn!(%error, "a check mark may be wrong");
     }
 }
 
@@ -199,28 +266,18 @@ fn obey(app: &AppHandle, order: Order) {
             let view = app.state::<Desktop>().view().clone();
             notify(&app, &view, &format!("{error:#}"));
         }
-        // A check mark that the menu drew by itself is put right.
         redraw(&app);
+        put_checks_right(&app);
     });
 }
 
 async fn carry_out(app: &AppHandle, order: Order) -> anyhow::Result<()> {
     let desktop = app.state::<Desktop>();
     match order {
+        Order::Welcome => show(app, Kind::Dashboard, "welcome").await,
         Order::Dashboard => show(app, Kind::Dashboard, "overview").await,
         Order::About => show(app, Kind::Dashboard, "about").await,
         Order::Screensaver => show(app, Kind::Screensaver, "screensaver").await,
-        Order::StartAtLogin => toggle_start_at_login(app)?,
-        Order::Notifications => {
-            let next = opposite(desktop.view().notifications);
-            desktop.switches.set_notifications(next)?;
-            desktop.view().notifications = next;
-        }
-        Order::Updates => {
-            let next = opposite(desktop.switches.updates());
-            desktop.switches.set_updates(next)?;
-            desktop.view().updates = Some(next);
-        }
         Order::Restart => app.restart(),
         Order::Log => {
             let folder = engine::log_folder(&desktop.folder);
@@ -243,14 +300,15 @@ async fn order_peer(engine: &Engine, order: Order) -> anyhow::Result<()> {
 }
 
 async fn show(app: &AppHandle, kind: Kind, page: &'static str) {
-    if window::raise(app, kind, page) {
+    let desktop = app.state::<Desktop>();
+    if desktop.windows().raise(kind, page) {
         return;
     }
-    let Some(engine) = app.state::<Desktop>().engine.get().cloned() else { return };
+    let Some(engine) = desktop.engine.get() else { return };
     let Some(link) = engine.link(page).await else { return };
     let handle = app.clone();
     let opened = app.run_on_main_thread(move || {
-        if let Err(error) = window::open(&handle, kind, &link) {
+        if let Err(error) = handle.state::<Desktop>().windows().open(kind, &link) {
             tracing::error!("{error:#}");
         }
     });
@@ -261,7 +319,9 @@ async fn show(app: &AppHandle, kind: Kind, page: &'static str) {
 
 async fn quit(app: &AppHandle) {
     let desktop = app.state::<Desktop>();
-    desktop.view().leaving = Leaving::Now;
+    if std::mem::replace(&mut desktop.view().leaving, Leaving::Now) == Leaving::Now {
+        return;
+    }
     redraw(app);
     if let Some(engine) = desktop.engine.get() {
         engine.leave().await;
@@ -273,7 +333,9 @@ async fn quit(app: &AppHandle) {
 async fn keep_up_to_date(app: AppHandle) {
     tokio::time::sleep(update::FIRST_LOOK_AFTER).await;
     loop {
-        if app.state::<Desktop>().switches.updates() == Switch::On
+        let desktop = app.state::<Desktop>();
+        let wanted = desktop.engine.get().map(|engine| engine.handle().preferences().desktop.updates);
+        if wanted == Some(Switch::On)
             && let Err(error) = become_newer(&app).await
         {
             tracing::warn!("no update was installed: {error:#}");
@@ -296,24 +358,4 @@ async fn become_newer(app: &AppHandle) -> anyhow::Result<()> {
     }
     // The peer has left: a new one begins, in the new version if all went well.
     app.restart()
-}
-
-fn start_at_login(app: &AppHandle) -> Switch {
-    if app.autolaunch().is_enabled().unwrap_or(false) { Switch::On } else { Switch::Off }
-}
-
-fn toggle_start_at_login(app: &AppHandle) -> anyhow::Result<()> {
-    match opposite(start_at_login(app)) {
-        Switch::On => app.autolaunch().enable()?,
-        Switch::Off => app.autolaunch().disable()?,
-    }
-    app.state::<Desktop>().view().start_at_login = start_at_login(app);
-    Ok(())
-}
-
-fn opposite(switch: Switch) -> Switch {
-    match switch {
-        Switch::On => Switch::Off,
-        Switch::Off => Switch::On,
-    }
 }

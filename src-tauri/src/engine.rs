@@ -2,7 +2,7 @@
 
 use crate::{launch::Place, local_api::LocalApi};
 use anyhow::Context;
-use apoidea_peer::{Config, Handle, Peer};
+use apoidea_peer::{Config, Consent, Handle, Peer};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -24,18 +24,17 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts the peer. One whose volunteer has not agreed yet starts paused.
+    /// Starts the peer. One whose volunteer has not agreed yet starts paused and outside the ring.
     pub async fn start(place: &Place) -> anyhow::Result<Self> {
         let folder = data_folder(place)?;
-        let config = Config::load(&config_file(place)?, &place.settings)?.with_a_user();
+        let mut config = Config::load(&config_file(place)?, &place.settings)?.with_a_user();
+        if !folder.join(WELCOMED_FILE).exists() {
+            config.consent = Consent::Awaited;
+        }
         let peer = Peer::start(config, &folder).await?;
         let handle = peer.handle().clone();
         let api = LocalApi::of(&folder)?;
-        let engine = Engine { peer: Mutex::new(Some(peer)), handle, api, folder };
-        if !engine.is_welcomed() {
-            engine.api.pause().await.context("cannot wait for the volunteer's consent")?;
-        }
-        Ok(engine)
+        Ok(Engine { peer: Mutex::new(Some(peer)), handle, api, folder })
     }
 
     /// Asks the peer what every face may ask.

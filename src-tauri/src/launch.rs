@@ -3,8 +3,9 @@
 //! Windows calls a screensaver with `/s`, `/c` or `/p HWND`, in either case and with a colon or a space; XScreenSaver names
 //! the window in an option or the environment.
 
+use crate::window::Kind;
 use clap::Parser;
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf, str::FromStr};
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,12 +14,35 @@ pub enum Purpose {
     Open,
     /// The tray alone: the session started us.
     StayInTray,
-    /// The screensaver.
+    /// The screensaver, over the whole screen.
     Screensaver,
+    /// The screensaver, in a window of somebody else.
+    Inside(Canvas),
     /// The page where the screensaver, and everything else, is set.
     Configure,
     /// The small picture in the system's settings, which we leave dark.
     Preview,
+    /// A window for the app that runs already.
+    View(Kind),
+}
+
+/// The number of an X server's window, as XScreenSaver names the one to be drawn in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Canvas(pub u32);
+
+/// Not the number of a window.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not the number of a window, such as 0x1a00007")]
+pub struct InvalidCanvas(String);
+
+impl FromStr for Canvas {
+    type Err = InvalidCanvas;
+
+    fn from_str(text: &str) -> Result<Self, InvalidCanvas> {
+        let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+        let number = hex.map_or_else(|| text.parse(), |hex| u32::from_str_radix(hex, 16));
+        number.ok().filter(|number| *number != 0).map(Canvas).ok_or_else(|| InvalidCanvas(text.to_owned()))
+    }
 }
 
 /// The command line.
@@ -44,6 +68,16 @@ pub struct Place {
     pub settings: Vec<String>,
 }
 
+impl Place {
+    /// The same as words of a command line.
+    pub fn words(&self) -> Vec<OsString> {
+        let data = self.data.iter().flat_map(|data| ["--data".into(), data.into()]);
+        let config = self.config.iter().flat_map(|config| ["--config".into(), config.into()]);
+        let settings = self.settings.iter().flat_map(|setting| ["--set".into(), setting.into()]);
+        data.chain(config).chain(settings).collect()
+    }
+}
+
 /// The tray app of Apoidea, a volunteer web crawler.
 #[derive(Debug, Parser)]
 #[command(version)]
@@ -56,9 +90,12 @@ struct Arguments {
     /// Stay in the tray and open no window, as at the start of a session
     #[arg(long)]
     hidden: bool,
+    /// Show a window; what is in it is said on standard input
+    #[arg(long, hide = true)]
+    view: Option<Kind>,
     /// The window that XScreenSaver wants to be drawn in
-    #[arg(long = "window-id", hide = true)]
-    window: Option<String>,
+    #[arg(long = "window-id", hide = true, env = "XSCREENSAVER_WINDOW")]
+    window: Option<Canvas>,
     /// Draw on the whole screen, as XScreenSaver says it
     #[arg(long, hide = true)]
     root: bool,
@@ -78,11 +115,15 @@ impl Launch {
             "-root" | "-window-id" => format!("-{word}"),
             _ => word,
         });
-        let Arguments { place, screensaver, hidden, window, root } = Arguments::try_parse_from(words)?;
-        let purpose = match () {
-            () if screensaver || root || window.is_some() => Purpose::Screensaver,
-            () if hidden => Purpose::StayInTray,
-            () => Purpose::Open,
+        let Arguments { place, screensaver, hidden, view, window, root } = Arguments::try_parse_from(words)?;
+        let purpose = match view {
+            Some(kind) => Purpose::View(kind),
+            None if hidden => Purpose::StayInTray,
+            None => match window {
+                Some(canvas) => Purpose::Inside(canvas),
+                None if screensaver || root => Purpose::Screensaver,
+                None => Purpose::Open,
+            },
         };
         Ok(Launch { purpose, place })
     }
@@ -117,6 +158,7 @@ mod tests {
             (&[][..], Purpose::Open),
             (&["--hidden"], Purpose::StayInTray),
             (&["--screensaver"], Purpose::Screensaver),
+            (&["--view", "dashboard"], Purpose::View(Kind::Dashboard)),
             (&["/s"], Purpose::Screensaver),
             (&["/S"], Purpose::Screensaver),
             (&["/c"], Purpose::Configure),
@@ -125,8 +167,8 @@ mod tests {
             (&["/P:131072"], Purpose::Preview),
             (&["-root"], Purpose::Screensaver),
             (&["--root"], Purpose::Screensaver),
-            (&["-window-id", "0x1a00007"], Purpose::Screensaver),
-            (&["--window-id", "0x1a00007"], Purpose::Screensaver),
+            (&["-window-id", "0x1a00007"], Purpose::Inside(Canvas(0x01a0_0007))),
+            (&["--root", "--window-id", "27262983"], Purpose::Inside(Canvas(0x01a0_0007))),
         ] {
             assert_eq!(purpose(words), expected, "{words:?}");
         }
@@ -134,7 +176,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for word in ["/x", "/special", "--fast", "/"] {
+        for word in ["/x", "/special", "--fast", "/", "--window-id=0", "--window-id=0xg", "--view=door"] {
             assert!(Launch::parse(["apoidea-desktop".to_owned(), word.to_owned()]).is_err(), "{word}");
         }
     }
@@ -145,5 +187,8 @@ mod tests {
         let place = Launch::parse(words).unwrap().place;
         assert_eq!(place.data, Some(PathBuf::from("/tmp/a")));
         assert_eq!(place.settings, ["crawl.fetches=8"]);
+        let again = ["apoidea-desktop".into()].into_iter().chain(place.words());
+        let again = again.map(|word| word.into_string().unwrap());
+        assert_eq!(Launch::parse(again).unwrap().place, place);
     }
 }

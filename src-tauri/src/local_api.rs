@@ -1,7 +1,6 @@
 //! Asks the peer as every other face does: through its local API, so that a field has one meaning everywhere.
 
 use anyhow::{Context, bail};
-use apoidea_governor::Preferences;
 use apoidea_peer::{API_ADDRESS_FILE, API_TOKEN_FILE};
 use reqwest::{Method, header::CONTENT_TYPE};
 use serde_json::{Map, Value, json};
@@ -31,12 +30,6 @@ impl LocalApi {
         Ok(LocalApi { http, address: read(API_ADDRESS_FILE)?, token: read(API_TOKEN_FILE)? })
     }
 
-    /// What the volunteer wants.
-    pub async fn preferences(&self) -> anyhow::Result<Preferences> {
-        let all = self.ask(Method::GET, "/api/preferences", None).await?;
-        serde_json::from_value(all).context("the preferences are not what this version understands")
-    }
-
     /// Changes some preferences.
     pub async fn prefer(&self, changes: Map<String, Value>) -> anyhow::Result<()> {
         self.ask(Method::PUT, "/api/preferences", Some(Value::Object(changes))).await.map(drop)
@@ -55,6 +48,13 @@ impl LocalApi {
     /// Pauses for a while, said as people do: "1h", "until tomorrow".
     pub async fn snooze(&self, length: String) -> anyhow::Result<()> {
         self.ask(Method::POST, "/api/snooze", Some(json!({ "for": length }))).await.map(drop)
+    }
+
+    /// A link that opens a page of the dashboard, once.
+    pub async fn link(&self, page: &str) -> anyhow::Result<String> {
+        let answer = self.ask(Method::POST, "/api/link", None).await?;
+        let path = answer["path"].as_str().context("the peer gave no link")?;
+        Ok(format!("{}{path}&page={page}", self.address))
     }
 
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {

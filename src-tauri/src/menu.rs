@@ -3,7 +3,7 @@
 //! Nothing here knows Tauri: `tray` draws what these functions say, and the same view always gives the same menu.
 
 use crate::order::Order;
-use apoidea_governor::{Preferences, Preset, Run};
+use apoidea_governor::{Preferences, Preset, Run, Switch};
 use apoidea_peer::{State, Status};
 
 /// Values of CPU that the menu offers, in percent of one core.
@@ -12,6 +12,8 @@ const CPU: [u32; 4] = [10, 25, 50, 100];
 const DOWN: [u32; 4] = [256, 1024, 2048, 8192];
 /// Values of memory that the menu offers, in MiB.
 const MEMORY: [u32; 4] = [128, 256, 512, 1024];
+/// Idle times after which the menu offers to open the screensaver, in seconds.
+const SCREENSAVER: [u32; 3] = [300, 600, 1800];
 
 /// What the tray shows, from all that it knows.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,14 +24,26 @@ pub struct View {
     pub preferences: Preferences,
     /// What happened to the peer, if it does not run.
     pub crash: Option<String>,
-    /// Does the app start with the session?
-    pub start_at_login: Switch,
-    /// Does the app tell when something needs attention?
-    pub notifications: Switch,
-    /// Does the app install updates? `None` where that is not its own affair.
-    pub updates: Option<Switch>,
+    /// Has the volunteer agreed to take part?
+    pub agreement: Agreement,
+    /// Are updates this app's own affair?
+    pub updates_are_ours: bool,
     /// Is the app on its way out?
     pub leaving: Leaving,
+}
+
+impl View {
+    /// Before anything is known.
+    pub fn starting() -> Self {
+        View {
+            status: None,
+            preferences: Preferences::default(),
+            crash: None,
+            agreement: Agreement::Given,
+            updates_are_ours: false,
+            leaving: Leaving::No,
+        }
+    }
 }
 
 /// The part of a status that the tray shows.
@@ -54,13 +68,13 @@ impl From<Status> for Report {
     }
 }
 
-/// On or off.
+/// Has the volunteer agreed to take part?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Switch {
-    /// On.
-    On,
-    /// Off.
-    Off,
+pub enum Agreement {
+    /// Yes.
+    Given,
+    /// Not yet: nothing is crawled, and nobody is called.
+    Awaited,
 }
 
 /// Is the app on its way out?
@@ -118,6 +132,7 @@ pub fn sentence(view: &View) -> String {
         _ if view.leaving == Leaving::Now => "Leaving the ring…".to_owned(),
         (Some(_), _) => "Stopped: something went wrong".to_owned(),
         (None, None) => "Starting…".to_owned(),
+        _ if view.agreement == Agreement::Awaited => "Not begun: waiting for your word".to_owned(),
         (None, Some(Report { attention: Some(trouble), .. })) => format!("Attention: {trouble}"),
         (None, Some(status)) => status.reason.clone(),
     }
@@ -144,22 +159,47 @@ pub fn menu(view: &View) -> Vec<Entry> {
             choice("Show the log", Order::Log),
             Entry::Separator,
         ]);
+    } else if view.agreement == Agreement::Awaited {
+        entries.extend([choice("Begin…", Order::Welcome), Entry::Separator, choice("Quit", Order::Quit)]);
+        return entries;
     } else if view.status.is_some() {
         entries.extend(of_peer(view));
+        entries.extend(of_app(view));
     }
-    entries.extend([
-        Entry::Check("Start at login".to_owned(), Order::StartAtLogin, view.start_at_login),
-        Entry::Check("Notifications".to_owned(), Order::Notifications, view.notifications),
-    ]);
-    entries.extend(
-        view.updates.map(|switch| Entry::Check("Install updates".to_owned(), Order::Updates, switch)),
-    );
-    entries.extend([choice("About Apoidea", Order::About), choice("Quit", Order::Quit)]);
+    entries.push(choice("Quit", Order::Quit));
     entries
 }
 
+/// What concerns the app and not the crawl.
+fn of_app(view: &View) -> Vec<Entry> {
+    let desktop = view.preferences.desktop;
+    let mut entries = vec![
+        turn("Start at login", Order::StartAtLogin, desktop.start_at_login),
+        turn("Notifications", Order::Notifications, desktop.notifications),
+    ];
+    if view.updates_are_ours {
+        entries.push(turn("Install updates", Order::Updates, desktop.updates));
+    }
+    entries.push(choice("About Apoidea", Order::About));
+    entries
+}
+
+/// Can one menu become the other by changing words and check marks alone?
+pub fn are_alike(one: &[Entry], other: &[Entry]) -> bool {
+    let is_alike = |(one, other): (&Entry, &Entry)| match (one, other) {
+        (Entry::Words(_), Entry::Words(_)) | (Entry::Separator, Entry::Separator) => true,
+        (Entry::Choice(_, one), Entry::Choice(_, other)) => one == other,
+        (Entry::Check(_, one, _), Entry::Check(_, other, _)) => one == other,
+        (Entry::Submenu(name, one), Entry::Submenu(other_name, other)) => {
+            name == other_name && are_alike(one, other)
+        }
+        _ => false,
+    };
+    one.len() == other.len() && one.iter().zip(other).all(is_alike)
+}
+
 /// What can be asked of a peer that runs.
-fn of_peer(view: &View) -> [Entry; 8] {
+fn of_peer(view: &View) -> [Entry; 9] {
     let is_paused = view.status.as_ref().is_some_and(|status| status.state == State::Paused);
     let snoozes = Order::SNOOZES.map(|(name, length)| choice(name, Order::Snooze(length)));
     [
@@ -170,6 +210,7 @@ fn of_peer(view: &View) -> [Entry; 8] {
         Entry::Separator,
         choice("Open dashboard", Order::Dashboard),
         choice("Show screensaver", Order::Screensaver),
+        Entry::Submenu("Screensaver".to_owned(), screensaver(view.preferences.desktop.screensaver_seconds)),
         Entry::Separator,
     ]
 }
@@ -211,6 +252,22 @@ fn limits(
     Entry::Submenu(name.to_owned(), entries)
 }
 
+fn screensaver(in_force: u32) -> Vec<Entry> {
+    let words = |seconds: u32| match seconds {
+        0 => "Never by itself".to_owned(),
+        seconds if seconds.is_multiple_of(60) => format!("After {} minutes", seconds / 60),
+        seconds => format!("After {seconds} seconds"),
+    };
+    let mut values = SCREENSAVER.to_vec();
+    if in_force > 0 && !values.contains(&in_force) {
+        values.push(in_force);
+        values.sort_unstable();
+    }
+    values.push(0);
+    let check = |value| check(&words(value), Order::ScreensaverAfter(value), value == in_force);
+    values.into_iter().map(check).collect()
+}
+
 fn rate(kib: u32) -> String {
     if kib >= 1024 && kib.is_multiple_of(1024) {
         format!("{} MiB/s", kib / 1024)
@@ -229,7 +286,12 @@ fn choice(name: &str, order: Order) -> Entry {
 }
 
 fn check(name: &str, order: Order, is_on: bool) -> Entry {
-    Entry::Check(name.to_owned(), order, if is_on { Switch::On } else { Switch::Off })
+    Entry::Check(name.to_owned(), order, is_on.into())
+}
+
+/// A check mark that turns a switch.
+fn turn(name: &str, order: fn(Switch) -> Order, is: Switch) -> Entry {
+    Entry::Check(name.to_owned(), order(is.turned()), is)
 }
 
 /// A menu is no place for a stack trace.
@@ -252,15 +314,7 @@ mod tests {
     }
 
     fn view(status: Option<Report>) -> View {
-        View {
-            status,
-            preferences: Preferences::default(),
-            crash: None,
-            start_at_login: Switch::Off,
-            notifications: Switch::On,
-            updates: None,
-            leaving: Leaving::No,
-        }
+        View { status, ..View::starting() }
     }
 
     /// All that can be chosen, submenus included, and whether it is on.
@@ -334,14 +388,29 @@ mod tests {
     #[test]
     fn what_is_in_force_is_checked() {
         let mut view = view(Some(status(State::Crawling, "Crawling")));
-        view.start_at_login = Switch::On;
+        view.preferences.desktop.start_at_login = Switch::On;
         let expected = ["preset:balanced", "cpu:25", "down:2048", "memory:256", "run:when_idle"];
         assert_eq!(checked(&view)[..5], expected);
-        assert_eq!(checked(&view)[5..], ["start-at-login", "notifications"]);
+        let of_app = ["screensaver-after:0", "start-at-login:off", "notifications:off"];
+        assert_eq!(checked(&view)[5..], of_app, "to choose what is on turns it off");
         let change = Order::Cpu(33).as_change().unwrap();
         view.preferences = view.preferences.with(&change).unwrap();
         let now = checked(&view);
         assert!(now.contains(&"cpu:33".to_owned()) && !now.iter().any(|name| name.starts_with("preset")));
+    }
+
+    #[test]
+    fn words_and_check_marks_change_in_an_open_menu() {
+        let mut view = view(Some(status(State::Crawling, "Crawling")));
+        let before = menu(&view);
+        view.status = Some(status(State::Idle, "Everything known is crawled"));
+        view.preferences.run = Run::Always;
+        let after = menu(&view);
+        assert!(before != after && are_alike(&before, &after));
+        view.status = Some(status(State::Paused, "Paused by you"));
+        assert!(!are_alike(&before, &menu(&view)), "resume is another order than pause");
+        view.preferences.full.cpu_percent = 33;
+        assert!(!are_alike(&after, &menu(&view)), "there is one value more");
     }
 
     #[test]
@@ -357,12 +426,30 @@ mod tests {
 
     #[test]
     fn updates_can_be_switched_off_where_they_are_our_affair() {
-        let mut view = view(None);
-        assert!(!has(&view, Order::Updates));
-        view.updates = Some(Switch::On);
-        assert!(has(&view, Order::Updates) && checked(&view).contains(&"updates".to_owned()));
-        view.updates = Some(Switch::Off);
-        assert!(has(&view, Order::Updates) && !checked(&view).contains(&"updates".to_owned()));
+        let mut view = view(Some(status(State::Crawling, "Crawling")));
+        let (on, off) = (Order::Updates(Switch::On), Order::Updates(Switch::Off));
+        assert!(!has(&view, on) && !has(&view, off));
+        view.updates_are_ours = true;
+        assert!(has(&view, off) && checked(&view).contains(&off.to_string()));
+        view.preferences.desktop.updates = Switch::Off;
+        assert!(has(&view, on) && !checked(&view).contains(&on.to_string()));
+    }
+
+    #[test]
+    fn before_the_volunteer_has_agreed_there_is_only_the_question() {
+        let mut view = view(Some(status(State::Paused, "Paused by you")));
+        view.agreement = Agreement::Awaited;
+        let names: Vec<_> = choices(&menu(&view)).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["welcome", "quit"]);
+        assert_eq!(sentence(&view), "Not begun: waiting for your word");
+    }
+
+    #[test]
+    fn an_idle_time_of_their_own_is_among_the_choices() {
+        let mut view = view(Some(status(State::Crawling, "Crawling")));
+        view.preferences.desktop.screensaver_seconds = 77;
+        assert!(checked(&view).contains(&"screensaver-after:77".to_owned()));
+        assert!(has(&view, Order::ScreensaverAfter(0)) && has(&view, Order::ScreensaverAfter(300)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What can be ordered from the tray's menu, and the name that the menu carries for it.
 
-use apoidea_governor::{Preset, Run, SnoozeFor};
+use apoidea_governor::{Preset, Run, SnoozeFor, Switch};
 use std::{fmt, str::FromStr, time::Duration};
 
 /// Something that the volunteer chose in the menu.
@@ -22,16 +22,20 @@ pub enum Order {
     Memory(u32),
     /// When to crawl.
     Run(Run),
+    /// Show the page that asks whether it may begin.
+    Welcome,
     /// Show the dashboard.
     Dashboard,
     /// Show the screensaver.
     Screensaver,
+    /// Open the screensaver after so many seconds without input; 0 is never.
+    ScreensaverAfter(u32),
     /// Start with the session, or not any more.
-    StartAtLogin,
+    StartAtLogin(Switch),
     /// Tell when something needs attention, or not any more.
-    Notifications,
+    Notifications(Switch),
     /// Install updates, or not any more.
-    Updates,
+    Updates(Switch),
     /// Say what this is.
     About,
     /// Begin anew after a crash.
@@ -47,14 +51,12 @@ pub enum Order {
 #[error("{0:?} is not an order of the menu")]
 pub struct UnknownOrder(String);
 
-const PLAIN: [(&str, Order); 11] = [
+const PLAIN: [(&str, Order); 9] = [
     ("pause", Order::Pause),
     ("resume", Order::Resume),
+    ("welcome", Order::Welcome),
     ("dashboard", Order::Dashboard),
     ("screensaver", Order::Screensaver),
-    ("start-at-login", Order::StartAtLogin),
-    ("notifications", Order::Notifications),
-    ("updates", Order::Updates),
     ("about", Order::About),
     ("restart", Order::Restart),
     ("log", Order::Log),
@@ -66,6 +68,7 @@ const PRESETS: [(&str, Preset); 4] = [
     ("generous", Preset::Generous),
     ("custom", Preset::Custom),
 ];
+const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
 const RUNS: [(&str, Run); 3] = [("when_idle", Run::WhenIdle), ("always", Run::Always), ("never", Run::Never)];
 
 impl Order {
@@ -86,6 +89,12 @@ impl Order {
             Order::Cpu(percent) => serde_json::json!({ "full": { "cpu_percent": percent } }),
             Order::Down(kib) => serde_json::json!({ "full": { "down_kib": kib } }),
             Order::Memory(mib) => serde_json::json!({ "memory_mib": mib }),
+            Order::ScreensaverAfter(seconds) => {
+                serde_json::json!({ "desktop": { "screensaver_seconds": seconds } })
+            }
+            Order::StartAtLogin(switch) => serde_json::json!({ "desktop": { "start_at_login": switch } }),
+            Order::Notifications(switch) => serde_json::json!({ "desktop": { "notifications": switch } }),
+            Order::Updates(switch) => serde_json::json!({ "desktop": { "updates": switch } }),
             _ => return None,
         };
         change.as_object().cloned()
@@ -101,6 +110,10 @@ impl fmt::Display for Order {
             Order::Cpu(percent) => write!(f, "cpu:{percent}"),
             Order::Down(kib) => write!(f, "down:{kib}"),
             Order::Memory(mib) => write!(f, "memory:{mib}"),
+            Order::ScreensaverAfter(seconds) => write!(f, "screensaver-after:{seconds}"),
+            Order::StartAtLogin(switch) => write!(f, "start-at-login:{}", name_in(&SWITCHES, switch)),
+            Order::Notifications(switch) => write!(f, "notifications:{}", name_in(&SWITCHES, switch)),
+            Order::Updates(switch) => write!(f, "updates:{}", name_in(&SWITCHES, switch)),
             plain => f.write_str(name_in(&PLAIN, plain)),
         }
     }
@@ -118,6 +131,10 @@ impl FromStr for Order {
             Some(("cpu", percent)) => percent.parse().ok().map(Order::Cpu),
             Some(("down", kib)) => kib.parse().ok().map(Order::Down),
             Some(("memory", mib)) => mib.parse().ok().map(Order::Memory),
+            Some(("screensaver-after", seconds)) => seconds.parse().ok().map(Order::ScreensaverAfter),
+            Some(("start-at-login", name)) => value_in(&SWITCHES, name).map(Order::StartAtLogin),
+            Some(("notifications", name)) => value_in(&SWITCHES, name).map(Order::Notifications),
+            Some(("updates", name)) => value_in(&SWITCHES, name).map(Order::Updates),
             Some(_) => None,
         };
         found.ok_or_else(|| UnknownOrder(text.to_owned()))
@@ -142,11 +159,18 @@ mod tests {
         orders.extend(Order::SNOOZES.map(|(_, length)| Order::Snooze(length)));
         orders.extend(PRESETS.map(|(_, preset)| Order::Preset(preset)));
         orders.extend(RUNS.map(|(_, run)| Order::Run(run)));
-        orders.extend([Order::Cpu(25), Order::Down(0), Order::Memory(256)]);
+        orders.extend([Order::Cpu(25), Order::Down(0), Order::Memory(256), Order::ScreensaverAfter(300)]);
+        for switch in [Switch::On, Switch::Off] {
+            orders.extend([
+                Order::StartAtLogin(switch),
+                Order::Notifications(switch),
+                Order::Updates(switch),
+            ]);
+        }
         for order in orders {
             assert_eq!(order.to_string().parse(), Ok(order), "{order}");
         }
-        for bad in ["", "nothing", "cpu:", "cpu:-1", "preset:greedy", "snooze:soon", "x:y"] {
+        for bad in ["", "nothing", "cpu:", "cpu:-1", "preset:greedy", "updates:maybe", "snooze:soon", "x:y"] {
             assert!(bad.parse::<Order>().is_err(), "{bad}");
         }
     }

@@ -1,0 +1,60 @@
+//! The screensaver as somebody else starts it: the system, XScreenSaver, or a volunteer on the command line.
+//!
+//! It is a window on the app that runs already, ends when it is closed, and starts the app into the tray if there is none.
+
+use crate::{
+    engine,
+    launch::{Canvas, Place},
+    local_api::LocalApi,
+    viewer,
+    window::Kind,
+};
+use anyhow::Context;
+use std::{
+    env,
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+use tokio::time::{Instant, sleep};
+
+/// An app that starts answers within this, on a slow disk too.
+const START_WITHIN: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Shows the screensaver until it is closed.
+pub fn run(place: &Place, canvas: Option<Canvas>) -> anyhow::Result<()> {
+    let folder = engine::data_folder(place)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let link = runtime.block_on(link(&folder, place))?;
+    viewer::show(Kind::Screensaver, &link, canvas, |_| ())
+}
+
+async fn link(folder: &Path, place: &Place) -> anyhow::Result<String> {
+    if let Some(link) = ask(folder).await {
+        return Ok(link);
+    }
+    start_app(place)?;
+    let deadline = Instant::now() + START_WITHIN;
+    loop {
+        sleep(LOOK_EVERY).await;
+        match ask(folder).await {
+            Some(link) => return Ok(link),
+            None if Instant::now() > deadline => anyhow::bail!("there is no peer to be seen"),
+            None => {}
+        }
+    }
+}
+
+async fn ask(folder: &Path) -> Option<String> {
+    LocalApi::of(folder).ok()?.link("screensaver").await.ok()
+}
+
+/// Starts the app into the tray, where it stays when the screensaver is gone.
+fn start_app(place: &Place) -> anyhow::Result<()> {
+    let program = env::current_exe().context("this program does not find itself")?;
+    let mut command = Command::new(program);
+    command.arg("--hidden").args(place.words()).env_remove("XSCREENSAVER_WINDOW");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().map(drop).context("the app does not start")
+}

@@ -1,0 +1,56 @@
+//! What the screensaver takes of a processor while pages arrive. The figure for `docs/desktop.md`; measured with software
+//! alone, since there is no graphics card behind this screen.
+
+use crate::{
+    app::{PROGRAM, at_home, home},
+    family,
+    screen::{Screen, look},
+};
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+/// Until the window is drawn and the demo has found its pace.
+const SETTLING: Duration = Duration::from_secs(20);
+/// How long processor time is watched.
+const WATCHED: Duration = Duration::from_secs(30);
+/// What it may take of one core.
+const MOST_PERCENT: f64 = 5.0;
+
+/// A crawl of the made-up web, some twenty pages a second, and a link to its dashboard.
+fn demo() -> (Child, String) {
+    let mut command = Command::new(Path::new(PROGRAM).with_file_name("apoidea"));
+    command.args(["demo", "--peers", "1", "--hosts", "100", "--pages", "100000", "--delay", "5000"]);
+    let mut demo = command.stdout(Stdio::piped()).spawn().expect("build it first: cargo build -p apoidea");
+    let lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    let link =
+        lines.map_while(Result::ok).find_map(|line| Some(line[line.find("http://127.0.0.1")?..].to_owned()));
+    (demo, link.unwrap().trim().to_owned())
+}
+
+#[test]
+#[ignore = "measures for a minute; see docs/desktop.md"]
+fn the_screensaver_takes_little_of_a_processor() {
+    let screen = Screen::start().expect("an X server");
+    let (mut demo, link) = demo();
+    let home = home();
+    let mut command = at_home(&screen, PROGRAM, home.path());
+    let mut viewer = command.args(["--view", "screensaver"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut ear = viewer.stdin.take().unwrap();
+    writeln!(ear, "{link}&page=screensaver").unwrap();
+    let window = screen.wait_for_window("Apoidea");
+    look(SETTLING, || None::<()>);
+    screen.picture_of_page("screensaver-of-demo", &window);
+    let before = family::processor_seconds(viewer.id());
+    look(WATCHED, || None::<()>);
+    let percent = (family::processor_seconds(viewer.id()) - before) / WATCHED.as_secs_f64() * 100.0;
+    println!("the screensaver takes {percent:.1} % of one core");
+    drop(ear);
+    let _ = viewer.wait();
+    let _ = demo.kill();
+    let _ = demo.wait();
+    assert!(percent <= MOST_PERCENT, "{percent:.1} %");
+}
