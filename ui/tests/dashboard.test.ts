@@ -117,9 +117,7 @@ describe("the dashboard of a live swarm", () => {
       const value = String(before === 0 ? (id.endsWith("percent") ? 50 : 1024) : before - 1);
       await field.fill(value);
       await field.press("Tab");
-      const path = id.replace("-", ".").split(".");
-      const read = async () => path.reduce((at, name) => (at as Record<string, unknown>)[name], await demo.ask("/api/preferences"));
-      await expect.poll(read, { message: id, timeout: 10_000 }).toBe(Number(value));
+      await expect.poll(() => demo.preference(id.replace("-", ".")), { message: id, timeout: 10_000 }).toBe(Number(value));
     }
     const changed = await demo.ask("/api/preferences");
     await demo.page.reload();
@@ -129,14 +127,14 @@ describe("the dashboard of a live swarm", () => {
       const told = id.replace("-", ".").split(".").reduce((at, name) => (at as Record<string, unknown>)[name], changed);
       expect(shown, id).toBe(String(told));
     }
-    for (const [name, field] of [["run", "run"], ["in-use", "while_in_use"], ["on_battery", "on_battery"], ["on_metered", "on_metered"], ["on_full_screen", "on_full_screen"], ["priority", "priority"], ["preset", "preset"]]) {
+    for (const [name, field] of [["run", "run"], ["in-use", "while_in_use"], ["on_battery", "on_battery"], ["on_metered", "on_metered"], ["on_full_screen", "on_full_screen"], ["priority", "priority"], ["desktop-notifications", "desktop.notifications"], ["desktop-start_at_login", "desktop.start_at_login"], ["desktop-updates", "desktop.updates"], ["preset", "preset"]]) {
       const ways = demo.page.locator(`input[type=radio][name="${name}"]`);
       const values = await ways.evaluateAll((all) => all.map((way) => (way as HTMLInputElement).value));
       for (const value of [...values.filter((value) => value !== "custom"), values[0]]) {
         const way = demo.page.locator(`input[type=radio][name="${name}"][value="${value}"]`);
         if (await way.isChecked()) continue;
         await way.check({ force: true });
-        await expect.poll(async () => (await demo.ask("/api/preferences") as Record<string, unknown>)[field], { message: `${field}: ${value}`, timeout: 10_000 }).toBe(value);
+        await expect.poll(() => demo.preference(field), { message: `${field}: ${value}`, timeout: 10_000 }).toBe(value);
       }
     }
     await demo.page.locator("#programs").fill("obs, steam");

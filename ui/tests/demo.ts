@@ -68,6 +68,11 @@ export class Demo {
     return this.page.evaluate((path) => fetch(path).then((answer) => answer.json()), path);
   }
 
+  /** A preference by its path, such as `full.cpu_percent`. */
+  async preference(path: string): Promise<unknown> {
+    return path.split(".").reduce((at, name) => (at as Record<string, unknown>)[name], await this.ask("/api/preferences"));
+  }
+
   async stop(): Promise<void> {
     await this.browser.close();
     this.peer.kill("SIGINT");

@@ -39,6 +39,8 @@ export const peer = {
     ask<string[]>("GET", `/api/owners?domain=${encodeURIComponent(domain)}&count=${count}`),
   pause: () => ask<Status>("POST", "/api/pause"),
   resume: () => ask<Status>("POST", "/api/resume"),
+  /** Asks the program that runs the peer to leave the ring and end. */
+  quit: () => ask<Status>("POST", "/api/quit"),
   /** For "15m", "1h", "4h", "until tomorrow" or "until resumed". */
   snooze: (length: string) => ask<Status>("POST", "/api/snooze", { for: length }),
   preferences: () => ask<Preferences>("GET", "/api/preferences"),

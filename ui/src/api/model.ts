@@ -584,7 +584,11 @@ priority: Priority,
 /**
  * Seconds of a pause after which the peer leaves the ring, so that others crawl its domains; 0 is never.
  */
-leave_after_seconds: number, };
+leave_after_seconds: number, 
+/**
+ * What concerns the tray app alone.
+ */
+desktop: Desktop, };
 
 /**
  * A set of values.
@@ -626,6 +630,32 @@ fetches: number, };
  * What a circumstance does to the crawl.
  */
 export type Toward = "pause" | "go_on";
+
+/**
+ * Preferences of the tray app. Presets leave them as they are.
+ */
+export type Desktop = { 
+/**
+ * Seconds without input after which the screensaver opens by itself; 0 is never.
+ */
+screensaver_seconds: number, 
+/**
+ * Does the app tell when something needs attention?
+ */
+notifications: Switch, 
+/**
+ * Does the app start with the session?
+ */
+start_at_login: Switch, 
+/**
+ * Does the app install updates, where that is its own affair?
+ */
+updates: Switch, };
+
+/**
+ * On or off.
+ */
+export type Switch = "on" | "off";
 
 /**
  * How the system's scheduler is to treat the process.

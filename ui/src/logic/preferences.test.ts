@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Preferences } from "../api/model";
-import { always, change, hoursOf, paint, problem, programs, read } from "./preferences";
+import { always, change, hoursOf, paint, problem, programs, read, uses } from "./preferences";
 
 const limit = { field: "full.cpu_percent", min: 1, max: 6400, zero_is_no_limit: true };
 const number = { field: "idle_seconds", min: 1, max: 86_400, zero_is_no_limit: false };
@@ -29,5 +29,12 @@ describe("preferences", () => {
   });
   it("reads programs one a line or with commas, each once", () => {
     expect(programs(" obs, steam\nobs\n\n")).toEqual(["obs", "steam"]);
+  });
+  it("says what the crawl may use, limits and the lack of them", () => {
+    const full = { cpu_percent: 25, down_kib: 2048, up_kib: 256, fetches: 32 };
+    const some = { full, memory_mib: 256, disk_mib: 2048, run: "when_idle" } as Preferences;
+    expect(uses(some)).toBe("Up to 25 % of one CPU core, 256 MiB of memory, 2 MiB a second of your connection and 2 GiB of disk, only while you are away.");
+    const none = { full: { ...full, cpu_percent: 0, down_kib: 0 }, memory_mib: 0, disk_mib: 0, run: "always" } as Preferences;
+    expect(uses(none)).toBe("Up to all of the CPU, as much memory as it needs, all of your connection and as much disk as its settings allow.");
   });
 });

@@ -48,3 +48,16 @@ export function always(hours: Hours): Schedule {
 export function programs(text: string): string[] {
   return [...new Set(text.split(/[\n,]/).map((name) => name.trim()).filter((name) => name !== ""))];
 }
+
+/** What the crawl may use, as a sentence for somebody who has never seen a setting. */
+export function uses({ full, memory_mib, disk_mib, run }: Preferences): string {
+  const size = (mib: number) => (mib >= 1024 ? `${Math.round((mib / 1024) * 10) / 10} GiB` : `${mib} MiB`);
+  const parts = [
+    full.cpu_percent > 0 ? `${full.cpu_percent} % of one CPU core` : "all of the CPU",
+    memory_mib > 0 ? `${size(memory_mib)} of memory` : "as much memory as it needs",
+    full.down_kib > 0 ? `${full.down_kib >= 1024 ? `${Math.round((full.down_kib / 1024) * 10) / 10} MiB` : `${full.down_kib} KiB`} a second of your connection` : "all of your connection",
+    disk_mib > 0 ? `${size(disk_mib)} of disk` : "as much disk as its settings allow",
+  ];
+  const when = { when_idle: ", only while you are away", always: "", never: ", once you choose when" }[run];
+  return `Up to ${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}${when}.`;
+}
