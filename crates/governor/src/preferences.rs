@@ -274,7 +274,7 @@ mod tests {
                 "desktop.screensaver_seconds",
                 "10 to 86400",
             ),
-            (json!({ "desktop": { "updates": "maybe" } }), "desktop.updates", "`on`, `off`"),
+            (json!({ "desktop": { "updates": "maybe" } }), "desktop.updates", "`on` or `off`"),
             (json!({ "colour": "red" }), "colour", "unknown field"),
         ] {
             let refused = change(changes).unwrap_err();
