@@ -11,8 +11,8 @@ use serde_json::json;
 use std::{collections::BTreeSet, time::Duration};
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Measured: 5 of 4,000 pages.
-const MOST_REPEATED: f64 = 0.01;
+/// Measured: 1, 4, 5 and 46 of 4,000 pages, the last on a machine that did other things as well.
+const MOST_REPEATED: f64 = 0.03;
 
 impl Trial {
     /// The running peer with the largest part of the ring, and the hosts that are its own.
@@ -70,6 +70,7 @@ async fn a_long_pause_hands_domains_on_and_its_end_brings_them_back() {
     // Fetches that end while a domain comes back may be done again.
     let repeats = trial.repeats(&log);
     let share = repeats.len() as f64 / log.visits.len() as f64;
+    println!("{} of {} requests were repeats", repeats.len(), log.visits.len());
     assert!(share < MOST_REPEATED, "{} of {}: {repeats:#?}", repeats.len(), log.visits.len());
     assert_eq!(trial.breaches(&log), [""; 0]);
 }
