@@ -1,5 +1,5 @@
-//! What the screensaver takes of a processor while pages arrive. The figure for `docs/desktop.md`; measured with software
-//! alone, since there is no graphics card behind this screen.
+//! What the screensaver takes of a processor while pages arrive: prints the figure for `docs/desktop.md`. It is drawn by
+//! software alone, since there is no graphics card behind this screen.
 
 use crate::{
     app::{PROGRAM, at_home, home},
@@ -17,8 +17,6 @@ use std::{
 const SETTLING: Duration = Duration::from_secs(20);
 /// How long processor time is watched.
 const WATCHED: Duration = Duration::from_secs(30);
-/// What it may take of one core.
-const MOST_PERCENT: f64 = 5.0;
 
 /// A crawl of the made-up web, some twenty pages a second, and a link to its dashboard.
 fn demo() -> (Child, String) {
@@ -52,5 +50,4 @@ fn the_screensaver_takes_little_of_a_processor() {
     let _ = viewer.wait();
     let _ = demo.kill();
     let _ = demo.wait();
-    assert!(percent <= MOST_PERCENT, "{percent:.1} %");
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { cellOf, comb, fade, HALF_LIFE } from "./comb";
+import { cellOf, comb, fade, HALF_LIFE, strips } from "./comb";
 
 describe("comb", () => {
   it("covers the screen with a bounded number of cells", () => {
@@ -23,5 +23,11 @@ describe("comb", () => {
     expect(cells[0].light).toBeCloseTo(0.5);
     for (let i = 0; i < 20; i += 1) fade(cells, HALF_LIFE);
     expect(cells[0].light).toBe(0);
+  });
+  it("has every cell in one strip, and those of a strip close together", () => {
+    const { cells } = comb(1280, 900);
+    const all = strips(cells, 900, 8);
+    expect(all.flat()).toHaveLength(cells.length);
+    for (const strip of all) expect(Math.max(...strip.map(({ y }) => y)) - Math.min(...strip.map(({ y }) => y))).toBeLessThan(900 / 4);
   });
 });

@@ -41,6 +41,13 @@ export function cellOf(host: string, count: number): number {
   return (hash ^ (hash >>> 16)) % Math.max(1, count) >>> 0;
 }
 
+/** The cells of each of so many strips, from top to bottom: what is drawn in one frame is then close together. */
+export function strips(cells: readonly Cell[], height: number, count: number): Cell[][] {
+  const all: Cell[][] = Array.from({ length: count }, () => []);
+  for (const cell of cells) all[Math.min(count - 1, Math.max(0, Math.floor((cell.y / Math.max(1, height)) * count)))].push(cell);
+  return all;
+}
+
 export function fade(cells: Cell[], seconds: number): void {
   const left = 0.5 ** (seconds / HALF_LIFE);
   for (const cell of cells) cell.light = cell.light < 0.01 ? 0 : cell.light * left;
