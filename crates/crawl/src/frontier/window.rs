@@ -1,9 +1,9 @@
 //! The part of a domain's queue that is in memory.
 //!
 //! The queue is read once from front to back. What was read lies up to the cursor: it is in the window, under way,
-//! settled, or a retry that waits. Retries that wait are not kept but left behind; the domain is parked when the first
-//! of them is due, and begins again at the front when it wakes. So the disk is never read where a change to it may
-//! still be on its way.
+//! settled, or a retry that waits. Retries that wait are not kept but left behind, as is what was pushed out by more
+//! important URLs after a less important one was taken; the domain is parked when the first of them is due, and begins
+//! again at the front when it wakes. So the disk is never read where a change to it may still be on its way.
 
 use apoidea_model::{Pending, Slot, Time};
 use std::collections::VecDeque;
@@ -111,7 +111,11 @@ impl Window {
             }
         }
         while self.urls.len() > capacity {
-            self.urls.pop_back();
+            let pushed_out = self.urls.pop_back().map(|last| last.slot);
+            if pushed_out < self.taken {
+                // The cursor does not come back to it; a new start at the front does.
+                self.leave_behind(now);
+            }
             self.cursor = self.urls.back().map(|last| last.slot).max(self.taken);
             self.grown();
         }
@@ -207,6 +211,18 @@ mod tests {
         (1..5).for_each(|sequence| _ = window.take(pending(sequence).slot));
         let after_what_is_under_way = Some(pending(10).slot);
         assert_eq!(window.ask(4), Some((after_what_is_under_way, 4)));
+    }
+
+    #[test]
+    fn what_is_pushed_out_before_something_taken_is_found_by_a_new_start() {
+        let mut window = Window::new();
+        window.ask(4);
+        window.refilled(all([50]), NOW);
+        window.take(pending(50).slot);
+        window.admitted(all(1..5), 4, NOW);
+        assert_eq!(window.behind(), Time::NEVER);
+        window.admitted(all([5]), 4, NOW);
+        assert_eq!((sequences(&window), window.behind()), (vec![1, 2, 3, 4], NOW));
     }
 
     #[test]
