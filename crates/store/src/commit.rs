@@ -6,7 +6,7 @@
 use crate::{
     ReadError,
     domains::domain_prefix,
-    parked, queue, seen_log,
+    errands, parked, queue, seen_log,
     tables::{Table, Tables},
     values,
 };
@@ -80,7 +80,9 @@ impl Commit {
             self.changes[table as usize].remove(domain.as_str().as_bytes());
         }
         let prefix = domain_prefix(domain);
-        self.changes[Table::Queue as usize].retain(|key, _| !key.starts_with(&prefix));
+        for table in [Table::Queue, Table::Errands] {
+            self.changes[table as usize].retain(|key, _| !key.starts_with(&prefix));
+        }
     }
 
     pub(crate) fn put(&mut self, table: Table, key: UserKey, value: UserValue) {
@@ -117,7 +119,9 @@ impl Consequences {
         let name = || UserKey::from(domain.as_str());
         let queue = queue::keys(tables, domain)?.into_iter().map(|key| (Table::Queue, key));
         let seen = seen_log::keys(tables, domain)?.into_iter().map(|key| (Table::Seen, key));
-        let keys = [(Table::Domains, name()), (Table::Wakes, name())].into_iter().chain(queue).chain(seen);
+        let errands = errands::keys(tables, domain)?.into_iter().map(|key| (Table::Errands, key));
+        let single = [(Table::Domains, name()), (Table::Wakes, name())];
+        let keys = single.into_iter().chain(queue).chain(seen).chain(errands);
         for (table, key) in keys {
             if !commit.changes[table as usize].contains_key(&key) {
                 self.0[table as usize].insert(key, None);

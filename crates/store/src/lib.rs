@@ -9,6 +9,7 @@ pub mod archive;
 mod commit;
 mod content_facts;
 mod domains;
+mod errands;
 mod lock;
 mod outbox;
 mod parked;
@@ -21,6 +22,7 @@ mod values;
 
 pub use commit::{Commit, CommitError};
 pub use content_facts::Fact;
+pub use errands::Errand;
 pub use outbox::OutboxRecord;
 pub use read_error::ReadError;
 pub use seen_log::Seen;

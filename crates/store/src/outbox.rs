@@ -26,6 +26,15 @@ impl Store {
         })
     }
 
+    /// The links of one record; none once it was dropped.
+    pub fn links_in_outbox(&self, sequence: u64) -> Result<Option<Vec<Link>>, ReadError> {
+        let key = sequence.to_be_bytes();
+        self.read(|tables| {
+            let record = tables.space(Table::Outbox).get(key)?;
+            record.map(|value| Ok(decode((key.into(), value))?.links)).transpose()
+        })
+    }
+
     /// The highest sequence number in the outbox.
     pub fn last_in_outbox(&self) -> Result<Option<u64>, ReadError> {
         self.read(|tables| {
@@ -86,6 +95,8 @@ mod tests {
         let record = |sequence, links: &[Link]| OutboxRecord { sequence, links: links.to_vec() };
         assert_eq!(store.outbox(None, 9).unwrap(), [record(2, &one), record(300, &two)]);
         assert_eq!(store.outbox(Some(2), 9).unwrap(), [record(300, &two)]);
+        assert_eq!(store.links_in_outbox(2).unwrap(), Some(one.clone()));
+        assert_eq!(store.links_in_outbox(3).unwrap(), None);
         assert_eq!((store.outbox_count().unwrap(), store.last_in_outbox().unwrap()), (2, Some(300)));
         let mut commit = Commit::new();
         commit.remove_outbox(2);

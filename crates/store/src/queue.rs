@@ -34,6 +34,11 @@ impl Store {
         })
     }
 
+    /// How many URLs wait in a domain's queue.
+    pub fn queue_length(&self, domain: &Domain) -> Result<u64, ReadError> {
+        self.read(|tables| Ok(keys(tables, domain)?.len() as u64))
+    }
+
     /// The least important URL of a domain's queue, the first to go when the queue is full.
     pub fn worst(&self, domain: &Domain) -> Result<Option<Pending>, ReadError> {
         self.read(|tables| {
@@ -74,7 +79,8 @@ enum Lead {
     Nothing,
 }
 
-fn key(domain: &Domain, slot: Slot) -> Vec<u8> {
+/// Where the entry of a slot stands in tables with one for each URL of a domain.
+pub(crate) fn key(domain: &Domain, slot: Slot) -> Vec<u8> {
     let mut key = domain_prefix(domain);
     key.extend_from_slice(&slot.rank.to_be_bytes());
     key.extend_from_slice(&slot.sequence.to_be_bytes());
@@ -86,6 +92,15 @@ fn after_prefix(mut prefix: Vec<u8>) -> Vec<u8> {
     prefix.pop();
     prefix.push(1);
     prefix
+}
+
+/// The name of the domain and the slot in a key.
+pub(crate) fn split_key(key: &[u8]) -> Option<(&[u8], Slot)> {
+    let (name, slot) = key.split_last_chunk::<SLOT_BYTES>()?;
+    let (rank, sequence) = slot.split_first_chunk::<2>()?;
+    let slot =
+        Slot { rank: u16::from_be_bytes(*rank), sequence: u64::from_be_bytes(sequence.try_into().ok()?) };
+    Some((name.strip_suffix(&[0])?, slot))
 }
 
 fn encode(domain: &Domain, pending: &Pending) -> Vec<u8> {
@@ -111,10 +126,7 @@ fn decode(domain: &Domain, entry: fjall::Guard) -> Result<Pending, ReadError> {
 }
 
 fn decode_parts(domain: &Domain, key: &[u8], value: &[u8]) -> Option<Pending> {
-    let (_, slot) = key.split_last_chunk::<SLOT_BYTES>()?;
-    let (rank, sequence) = slot.split_first_chunk::<2>()?;
-    let slot =
-        Slot { rank: u16::from_be_bytes(*rank), sequence: u64::from_be_bytes(sequence.try_into().ok()?) };
+    let (_, slot) = split_key(key)?;
     let stored: Stored = postcard::from_bytes(value).ok()?;
     let url = match stored.lead {
         Lead::Nothing => PageUrl::parse(stored.rest),

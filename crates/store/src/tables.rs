@@ -57,6 +57,8 @@ pub(crate) enum Table {
     Seen,
     /// Sequence → links.
     Outbox,
+    /// Domain, slot → links.
+    Errands,
     /// Content hash → first page.
     Facts,
     /// Name → value.
@@ -64,13 +66,14 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    pub(crate) const ALL: [Table; 8] = [
+    pub(crate) const ALL: [Table; 9] = [
         Table::Domains,
         Table::Queue,
         Table::Parked,
         Table::Wakes,
         Table::Seen,
         Table::Outbox,
+        Table::Errands,
         Table::Facts,
         Table::Values,
     ];
@@ -83,6 +86,7 @@ impl Table {
             Table::Wakes => "wakes",
             Table::Seen => "seen",
             Table::Outbox => "outbox",
+            Table::Errands => "errands",
             Table::Facts => "facts",
             Table::Values => "values",
         }
