@@ -2,7 +2,7 @@
 
 use crate::{
     patience,
-    swarm_trial::{Trial, view},
+    swarm_trial::{QUICK, Trial, view},
 };
 use apoidea_model::Domain;
 use apoidea_toyweb::ToyWeb;
@@ -11,8 +11,6 @@ use serde_json::json;
 use std::{collections::BTreeSet, time::Duration};
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Measured: 1, 4, 5 and 46 of 4,000 pages, the last on a machine that did other things as well.
-const MOST_REPEATED: f64 = 0.03;
 
 impl Trial {
     /// The running peer with the largest part of the ring, and the hosts that are its own.
@@ -46,7 +44,7 @@ impl Trial {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_pause_hands_domains_on_and_its_end_brings_them_back() {
     let plan = ToyWeb::builder(5).hosts(60).pages(4000).mean_bytes(2000).skew(0.2).addresses(32);
-    let trial = Trial::start(plan, 3).await;
+    let trial = Trial::start(plan, 3, QUICK).await;
     trial.wait_for_visits(400, 0, None).await;
     let (number, hosts) = trial.largest_owner().await;
     let peer = &trial.peers[&number];
@@ -60,17 +58,13 @@ async fn a_long_pause_hands_domains_on_and_its_end_brings_them_back() {
     assert_eq!(still.totals.pages, left.totals.pages, "others crawl its domains");
 
     peer.request(Method::POST, "/api/resume").send().await.unwrap();
-    peer.wait("it is back and crawls", PATIENCE, |status| {
-        status.network.starts_with("member") && status.totals.pages > left.totals.pages
+    peer.wait("it is back and has domains", PATIENCE, |status| {
+        status.network.starts_with("member") && status.owned_domains > 0
     })
     .await;
     trial.finish().await;
     let log = trial.toy.web.log();
     assert_eq!(trial.missed(&log), []);
-    // Fetches that end while a domain comes back may be done again.
-    let repeats = trial.repeats(&log);
-    let share = repeats.len() as f64 / log.visits.len() as f64;
-    println!("{} of {} requests were repeats", repeats.len(), log.visits.len());
-    assert!(share < MOST_REPEATED, "{} of {}: {repeats:#?}", repeats.len(), log.visits.len());
+    assert_eq!(trial.repeats(&log), []);
     assert_eq!(trial.breaches(&log), [""; 0]);
 }

@@ -7,7 +7,7 @@ use crate::{
     peer_process::{Launch, PeerProcess},
     toy::Toy,
 };
-use apoidea_model::PageUrl;
+use apoidea_model::{Domain, PageUrl, PeerId, Time};
 use apoidea_peer::{NetworkStatus, State, Status};
 use apoidea_toyweb::{AccessLog, Builder};
 use reqwest::Method;
@@ -17,29 +17,28 @@ use std::{
     time::Duration,
 };
 
-/// Between two requests to one host.
-pub const DELAY: Duration = Duration::from_millis(60);
+/// Between two requests to one host, where the pace does not matter.
+pub const QUICK: Duration = Duration::from_millis(60);
 /// For the whole crawl, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(1200);
+const PATIENCE: Duration = Duration::from_secs(600);
 /// With everybody idle and nothing asked for so long, the crawl is over.
 const QUIET: Duration = Duration::from_secs(6);
-
-const CONTRACT: Contract =
-    Contract { delay: DELAY, back_off: Duration::ZERO, crawl_delays: &[], retry_afters: &[], slow: &[] };
 
 /// A web and the peers that crawl it.
 pub struct Trial {
     pub toy: Toy,
     /// Running peers by number.
     pub peers: BTreeMap<usize, PeerProcess>,
+    /// Between two requests to one host.
+    delay: Duration,
     /// All that ever ran.
     ever: usize,
 }
 
 impl Trial {
-    /// Starts the web and so many peers; the last one is given the seeds.
-    pub async fn start(plan: Builder, peers: usize) -> Self {
-        let mut trial = Trial { toy: Toy::start(plan).await, peers: BTreeMap::new(), ever: 0 };
+    /// Starts the web and so many peers, at this pace for each host; the last one is given the seeds.
+    pub async fn start(plan: Builder, peers: usize, delay: Duration) -> Self {
+        let mut trial = Trial { toy: Toy::start(plan).await, peers: BTreeMap::new(), delay, ever: 0 };
         for _ in 0..peers {
             trial.join().await;
         }
@@ -73,7 +72,7 @@ impl Trial {
     fn launch(&self, number: usize) -> Launch {
         let launch = self.toy.launch().at(&self.data(number));
         launch
-            .set("crawl.private_delay_ms", DELAY.as_millis())
+            .set("crawl.private_delay_ms", self.delay.as_millis())
             .set("network.is_private", true)
             .set("network.stabilize_ms", 500)
     }
@@ -102,6 +101,20 @@ impl Trial {
             ((share - 1.0).abs() < 1e-9).then_some(())
         });
         formed.await.expect("the peers form a ring");
+    }
+
+    /// Who owns each domain of the web, by the word of the first peer.
+    pub async fn owners(&self) -> BTreeMap<Domain, PeerId> {
+        let peer = self.peers.values().next().expect("there is a peer");
+        let domains: BTreeSet<Domain> = self.toy.web.truth().must_fetch().map(|url| url.domain()).collect();
+        let mut owners = BTreeMap::new();
+        for domain in domains {
+            let path = format!("/api/owners?domain={}&count=1", domain.as_str());
+            let answer = peer.request(Method::GET, &path).send().await.expect("it answers");
+            let named: Vec<PeerId> = answer.json().await.expect("it names peers");
+            owners.insert(domain, named[0]);
+        }
+        owners
     }
 
     pub async fn statuses(&self) -> Vec<Status> {
@@ -147,9 +160,32 @@ impl Trial {
         requests.filter(|(url, times)| *times > 1 && is_page(url)).collect()
     }
 
+    /// For each page that was asked for again: how long after its first request the next of these moments came.
+    pub fn repeated_before(&self, log: &AccessLog, moments: &[Time]) -> Vec<Option<Duration>> {
+        let mut first = BTreeMap::new();
+        let mut gaps = Vec::new();
+        for visit in log.visits.iter().filter(|visit| &*visit.path != "/robots.txt") {
+            match first.get(&visit.url()) {
+                None => _ = first.insert(visit.url(), visit.wall),
+                Some(before) => {
+                    let next = moments.iter().find(|moment| *moment >= before);
+                    gaps.push(next.map(|next| next.since(*before)));
+                }
+            }
+        }
+        gaps
+    }
+
     /// Requests that came too soon, whoever sent them.
     pub fn breaches(&self, log: &AccessLog) -> Vec<String> {
-        CONTRACT.pace_breaches(log)
+        let contract = Contract {
+            delay: self.delay,
+            back_off: Duration::ZERO,
+            crawl_delays: &[],
+            retry_afters: &[],
+            slow: &[],
+        };
+        contract.pace_breaches(log)
     }
 
     /// Groups of equal pages that were not kept exactly once in the whole swarm.

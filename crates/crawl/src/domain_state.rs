@@ -4,7 +4,7 @@
 //! who did before. It decides what every outcome means for the host; the frontier only asks it when.
 
 use crate::{
-    Origin, Reductions, Stamp,
+    Origin, Reductions, Versions,
     outcome::{Health, Outcome, Settlement},
     politeness::{self, Pace},
     robots::Access,
@@ -18,8 +18,8 @@ use std::time::Duration;
 /// What a peer knows of a domain besides its queue and its seen-filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DomainState {
-    /// How new this copy is; where two peers disagree, the later one is right.
-    pub stamp: Stamp,
+    /// Which changes this copy contains.
+    pub versions: Versions,
     /// The journeys that the seen log has made.
     pub reductions: Reductions,
     /// What was done so far.
@@ -500,7 +500,8 @@ mod tests {
 
     #[test]
     fn an_ordinary_domain_takes_less_than_200_bytes_and_survives_storage() {
-        let mut state = DomainState { stamp: Stamp { version: 3, ..Stamp::ZERO }, ..DomainState::default() };
+        let mut state = DomainState::default();
+        state.versions.advance(crate::Tenure::default());
         let file = "User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\nCrawl-delay: 10\n\
                     Sitemap: https://www.a.example/sitemap.xml";
         robots(&mut state, rules(file), None, NOW);

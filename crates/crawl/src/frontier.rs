@@ -13,7 +13,7 @@ mod window;
 pub use config::FrontierConfig;
 pub use event::{Action, Connection, Event, Report};
 
-use crate::{DomainState, Effort, Origin, Pace, Settlement, Stamp, Tenure, robots::Access};
+use crate::{DomainState, Effort, Origin, Pace, Settlement, Step, Tenure, robots::Access};
 use address::Addresses;
 use apoidea_model::{Domain, Pending, Slot, Time};
 use host::{Activity, Choice, FAR, Host, Place, Plan, Pressure};
@@ -169,12 +169,9 @@ impl Frontier {
         self.place(domain, now);
     }
 
-    /// Notes a change to a resident domain under a tenure; gives its stamp before and after.
-    pub fn stamp(&mut self, domain: &Domain, tenure: Tenure) -> Option<(Stamp, Stamp)> {
-        let state = &mut self.hosts.get_mut(domain)?.state;
-        let before = state.stamp;
-        state.stamp = before.next(tenure);
-        Some((before, state.stamp))
+    /// Counts a change to a resident domain under a tenure.
+    pub fn advance(&mut self, domain: &Domain, tenure: Tenure) -> Option<Step> {
+        Some(self.hosts.get_mut(domain)?.state.versions.advance(tenure))
     }
 
     /// Pages and robots.txt being fetched.

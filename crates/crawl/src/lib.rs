@@ -19,8 +19,8 @@ mod robots_copy;
 mod seen;
 pub mod sim;
 mod sitemap;
-mod stamp;
 mod traps;
+mod versions;
 
 pub use admission::{Admission, Admitted, Decision, DropReason, Quotas};
 pub use directives::{Directives, Permission};
@@ -38,5 +38,5 @@ pub use robots::{Access, Effect, Robots, Rule, Verdict};
 pub use robots_copy::Standing;
 pub use seen::{OneIn, SeenFilter, Sight};
 pub use sitemap::Sitemap;
-pub use stamp::{Stamp, Stance, Tenure};
 pub use traps::{Trap, without_session};
+pub use versions::{InvalidVersions, Stance, Step, Tenure, Versions};

@@ -50,7 +50,7 @@ const MAX_COUNT: u32 = 1 << 24;
 /// Longest chain: each link costs a question to the filter. After more journeys the fingerprints are sent as they are.
 const MAX_CHAIN: usize = 8;
 /// Most chains, one for each merger.
-const MAX_CHAINS: usize = 8;
+const MAX_CHAINS: usize = 16;
 
 impl Reduction {
     fn reduce(self, hash: UrlHash) -> u64 {

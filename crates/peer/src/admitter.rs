@@ -9,7 +9,7 @@ use crate::{
 };
 use apoidea_crawl::{
     Admission, BreadthFirst, Counters, Decision, DomainState, DropReason, Event, Frontier, Quotas,
-    Reductions, Refusals, Stamp, Trap,
+    Reductions, Refusals, Trap, Versions,
 };
 use apoidea_model::{Domain, Link, LinkBatch, PageUrl, PeerId, Pending, Slot, Time};
 use apoidea_store::{Commit, CommitError, ReadError, Store};
@@ -240,15 +240,11 @@ impl Admitter {
         let wake = match state {
             None => None,
             Some(mut state) => {
-                *desk.owned += u64::from(state.stamp == Stamp::ZERO);
+                *desk.owned += u64::from(state.versions == Versions::default());
                 let admitted = urls.iter().map(|pending| &pending.url);
                 state.admitted(admitted, decision.evicted.len() as u64, overflowed);
-                let stamp = |tenure| {
-                    let before = state.stamp;
-                    state.stamp = before.next(tenure);
-                    Ok::<_, AdmitError>((before, state.stamp))
-                };
-                let change = desk.changes.of(domain, stamp)?;
+                let advance = |tenure| Ok::<_, AdmitError>(state.versions.advance(tenure));
+                let change = desk.changes.of(domain, advance)?;
                 change.puts.extend(urls.iter().cloned());
                 change.removes.extend(&decision.evicted);
                 commit.put_domain(domain, encode_state(&state));
@@ -256,7 +252,6 @@ impl Admitter {
             }
         };
         self.store.apply(&commit)?;
-        desk.changes.note_puts();
         urls.iter().for_each(|pending| desk.recent.insert(&pending.url));
         match wake {
             Some(wake) => desk.frontier.handle(Event::Parked { wake }, now),
@@ -264,8 +259,8 @@ impl Admitter {
             None => {
                 let evicted = decision.evicted;
                 desk.touched.insert(domain.clone());
-                let stamp = |tenure| desk.frontier.stamp(domain, tenure).ok_or(());
-                if let Ok(change) = desk.changes.of(domain, stamp) {
+                let advance = |tenure| desk.frontier.advance(domain, tenure).ok_or(());
+                if let Ok(change) = desk.changes.of(domain, advance) {
                     change.puts.extend(urls.iter().cloned());
                     change.removes.extend(&evicted);
                 }

@@ -32,12 +32,12 @@ use crate::{
     throttle::Throttle,
     writer::{Order, Writer},
 };
-use apoidea_crawl::{Action, Connection as KeepOrClose, Event, Frontier, Origin, Report};
+use apoidea_crawl::{Action, Connection as KeepOrClose, Event, Frontier, Origin, Report, Tenure};
 use apoidea_governor::Allowance;
 use apoidea_model::{Domain, Link, PageUrl, PeerId, Pending, Slot, Target, Time};
 use apoidea_overlay::Overlay;
 use apoidea_store::{Commit, ReadError, Store};
-use rounds::{Done, Rounds};
+use rounds::{Done, Rounds, Sent};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     net::IpAddr,
@@ -75,14 +75,16 @@ pub(crate) enum Finding {
     Robots { domain: Domain, origin: Origin, answer: RobotsAnswer },
     /// A fetch is over.
     Fetched { report: Report, pending: Pending },
+    /// A pause came before a page, or a robots.txt, was asked for.
+    Held { domain: Domain, slot: Option<Slot> },
     /// A fetched page is processed.
     Processed { domain: Domain, slot: Slot, page: ProcessedPage, sight: PageSight },
     /// Pages whose processing is on the disk.
     Durable { settled: Vec<(Domain, Slot)>, archive_bytes: u64 },
     /// Links of these outbox records are with their owners.
     Delivered(Vec<u64>),
-    /// The changes of a round are with the holders of copies.
-    Replicated,
+    /// The changes of a round are with the holders of copies, but those of these domains with none.
+    Replicated { unheld: Vec<Domain> },
     /// The disk cannot be written; the next [`Finding::Durable`] says that it can again.
     Trouble(String),
 }
@@ -116,6 +118,8 @@ pub(crate) struct SwarmParts {
     pub puller: crate::swarm::puller::Puller,
     /// Rung when links wait for other owners.
     pub courier: Arc<Notify>,
+    /// Rung when a holder of copies was not reached.
+    pub sweep: Arc<Notify>,
     pub findings: mpsc::UnboundedSender<Finding>,
 }
 
@@ -142,10 +146,14 @@ pub(crate) struct Crawler {
     stuck: Vec<Action>,
     /// What the holders of copies do not know yet.
     changes: Changes,
-    /// Pages that are done here; the holders of copies learn of it once their links are safe.
+    /// Pages that are done but not on the disk yet; bounded by what may be in processing.
+    kept: HashMap<(Domain, Slot), Sent>,
+    /// Pages that are done here; the holders of copies learn of it in the next rounds.
     done: VecDeque<Done>,
-    /// The same, as long as their links wait in the outbox record of this number.
-    undelivered: HashMap<u64, Done>,
+    /// Pages that they know are done, and whose links wait in the outbox record of this number; no more than records.
+    errands: HashMap<u64, (Domain, Slot)>,
+    /// Pages whose links are with their owners, which the holders need not know soon; bounded by the rounds.
+    delivered: HashMap<Domain, Vec<Slot>>,
     /// Rounds in which changes were sent to the holders of copies.
     rounds: Rounds,
     /// Links of others that are admitted, but not durable everywhere.
@@ -165,6 +173,7 @@ impl Crawler {
     pub(crate) fn recover(parts: Parts) -> Result<Self, AdmitError> {
         let store = &parts.store;
         let totals = store.value(TOTALS_VALUE)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let tenure = Tenure::begin(parts.swarm.me, now(), ownership::last_tenure(store)?);
         let mut commit = Commit::new();
         let cut_off = store.parked_from(RESIDENT)?;
         let stored =
@@ -178,13 +187,13 @@ impl Crawler {
             // A request may have been under way when the last run was cut off, and pages may have been done that
             // the holders of copies were not told of.
             state.interrupted(now());
-            state.stamp = state.stamp.next(state.stamp.tenure);
+            state.versions.advance(tenure);
             commit.put_domain(&domain, encode_state(&state));
             park(&mut commit, &domain, state.ready_at());
         }
         store.commit(&commit)?;
         let next_outbox = store.last_in_outbox()?.map_or(0, |last| last + 1);
-        let changes = Changes::under(ownership::last_tenure(store)?);
+        let changes = Changes::under(tenure);
         let mut parts = parts;
         parts.admitter.queued = queued;
         let mut crawler = Crawler {
@@ -202,8 +211,10 @@ impl Crawler {
             deferred: VecDeque::new(),
             stuck: Vec::new(),
             changes,
+            kept: HashMap::new(),
             done: VecDeque::new(),
-            undelivered: HashMap::new(),
+            errands: HashMap::new(),
+            delivered: HashMap::new(),
             rounds: Rounds::default(),
             unacknowledged: Vec::new(),
             adoptions: HashMap::new(),
@@ -320,7 +331,7 @@ impl Crawler {
             Action::Disallowed { domain, pending } => {
                 self.totals.disallowed += 1;
                 self.touch(&domain);
-                self.leave_queue(&domain, pending.slot, None)?;
+                self.leave_queue(&domain, pending.slot, Sent::default())?;
             }
             Action::Park { domain, mut state, wake } => {
                 self.dirty.remove(&domain);
@@ -409,7 +420,7 @@ impl Crawler {
             }
         }
         let accepted = links.len() as u64;
-        if let Err(error) = self.deliver(links, now()) {
+        if let Err(error) = self.deliver(links, None, now()) {
             self.is_in_trouble(&error);
             let _ = reply.send(Err(error.to_string()));
             return;

@@ -132,6 +132,9 @@ pub enum FetchError {
     /// It took too long.
     #[error("no answer in time")]
     Timeout,
+    /// A pause came before it was sent.
+    #[error("held by a pause")]
+    Held,
 }
 
 /// Why no fetcher could be made.
@@ -192,7 +195,8 @@ impl Fetcher {
         let domain = url.domain();
         let gaps = if self.contactable.is_private(address) { self.gaps.private } else { self.gaps.global };
         let holding = self.throttle.bodies().enter(wanted).await;
-        let ticket = self.throttle.request(REQUEST_BYTES + url.as_str().len() as u64).await;
+        let bytes = REQUEST_BYTES + url.as_str().len() as u64;
+        let ticket = self.throttle.request(bytes).await.ok_or(FetchError::Held)?;
         let _pass = self.gate.enter(&domain, address, gaps).await;
         let _pin = self.pins.pin(domain, address);
         self.exchange(url, address, wanted, connection, Means { ticket, holding }).await

@@ -87,7 +87,7 @@ fn failure(error: &FetchError) -> Failure {
         FetchError::Connect(_) => Failure::Connect,
         FetchError::Tls(_) => Failure::Tls,
         FetchError::Read(_) => Failure::Read,
-        FetchError::Timeout => Failure::Timeout,
+        FetchError::Timeout | FetchError::Held => Failure::Timeout,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     body,
     content::{ContentDesk, Sight, Verdict},
     crawler::Finding,
-    fetch::{Connection, Fetcher, MAX_BODY_BYTES, Response, Wanted},
+    fetch::{Connection, FetchError, Fetcher, MAX_BODY_BYTES, Response, Wanted},
     judge,
     process::{FetchedPage, ProcessedPage, Processor},
     resolver::{ResolveError, Resolver},
@@ -56,8 +56,10 @@ impl PageWork {
         url: PageUrl,
         address: IpAddr,
     ) {
-        let answer = robots_fetch::fetch(&self.fetcher, &self.resolver, &url, address, now()).await;
-        self.tell(Finding::Robots { domain, origin, answer });
+        match robots_fetch::fetch(&self.fetcher, &self.resolver, &url, address, now()).await {
+            Ok(answer) => self.tell(Finding::Robots { domain, origin, answer }),
+            Err(robots_fetch::Held) => self.tell(Finding::Held { domain, slot: None }),
+        }
     }
 
     /// Fetches a page and makes of it what there is to be made.
@@ -73,6 +75,9 @@ impl PageWork {
             Target::Sitemap => Wanted::Anything,
         };
         let answer = self.fetcher.get(&pending.url, address, wanted, connection).await;
+        if matches!(answer, Err(FetchError::Held)) {
+            return self.tell(Finding::Held { domain, slot: Some(pending.slot) });
+        }
         let outcome = judge::judge(&pending.url, pending.target, &answer, now());
         let effort = effort(&answer);
         let report = Report { domain: domain.clone(), slot: pending.slot, outcome: outcome.clone(), effort };
@@ -140,7 +145,7 @@ fn choose(mut addresses: Vec<IpAddr>, failures: u8) -> IpAddr {
     addresses[usize::from(failures) % addresses.len()]
 }
 
-fn effort(answer: &Result<Response, crate::fetch::FetchError>) -> Effort {
+fn effort(answer: &Result<Response, FetchError>) -> Effort {
     match answer {
         Ok(response) => Effort { took: response.elapsed, bytes: response.raw_body.len() as u64 },
         Err(_) => Effort { took: Duration::ZERO, bytes: 0 },

@@ -69,9 +69,9 @@ pub const ARCHIVE_FOLDER: &str = "archive";
 /// Orders to the crawler that may wait.
 const MAX_COMMANDS: usize = 64;
 /// A peer that leaves finishes what is under way within this; what is not finished stays in its queue.
-const REST_WITHIN: Duration = Duration::from_millis(2000);
+const REST_WITHIN: Duration = Duration::from_secs(4);
 /// It answers others for so long at most, until they have taken over.
-const TAKEN_OVER_WITHIN: Duration = Duration::from_millis(1500);
+const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(3);
 
 /// A running peer.
 pub struct Peer {
@@ -174,7 +174,7 @@ impl Peer {
         let (reporter, status) = Reporter::new(now(), network.clone(), steward.clone());
         let (commands, orders) = mpsc::channel(MAX_COMMANDS);
         let pages = PageFeed::new();
-        let (puller, bell) = (Puller::default(), Arc::new(Notify::new()));
+        let (puller, bell, sweep) = (Puller::default(), Arc::new(Notify::new()), Arc::new(Notify::new()));
         let crawler = Crawler::recover(Parts {
             frontier: Frontier::new(frontier_config(&config)),
             admitter,
@@ -196,13 +196,14 @@ impl Peer {
                 tenancy: tenancy.clone(),
                 puller: puller.clone(),
                 courier: bell.clone(),
+                sweep: sweep.clone(),
                 findings: findings.clone(),
             },
         })?;
         let stop = CancellationToken::new();
         let orders = Orders(commands.clone());
         desk.open(Staff {
-            me: overlay.me(),
+            overlay: overlay.clone(),
             store: store.clone(),
             orders: orders.clone(),
             tenancy: tenancy.clone(),
@@ -217,7 +218,7 @@ impl Peer {
             tenancy: tenancy.clone(),
             orders: orders.clone(),
             puller: puller.clone(),
-            bell: Arc::new(Notify::new()),
+            bell: sweep,
         };
         let settler = Settler {
             overlay: overlay.clone(),

@@ -2,7 +2,7 @@
 
 use crate::{
     body,
-    fetch::{Connection, Fetcher, MAX_BODY_BYTES, PRODUCT_TOKEN, Response, Wanted},
+    fetch::{Connection, FetchError, Fetcher, MAX_BODY_BYTES, PRODUCT_TOKEN, Response, Wanted},
     judge,
     resolver::Resolver,
 };
@@ -25,6 +25,10 @@ pub struct RobotsAnswer {
     pub effort: Effort,
 }
 
+/// A pause came before the request was sent.
+#[derive(Debug)]
+pub struct Held;
+
 /// Fetches `url` from `address` and follows its redirects, also to other hosts, each of which waits its turn at the gate.
 pub async fn fetch(
     fetcher: &Fetcher,
@@ -32,28 +36,30 @@ pub async fn fetch(
     url: &PageUrl,
     address: IpAddr,
     now: Time,
-) -> RobotsAnswer {
+) -> Result<RobotsAnswer, Held> {
     let mut effort = Effort { took: Duration::ZERO, bytes: 0 };
     let (mut at, mut address) = (url.clone(), address);
     for _ in 0..=MAX_REDIRECTS {
-        let Ok(response) = fetcher.get(&at, address, Wanted::Anything, Connection::Keep).await else {
-            return RobotsAnswer { access: Access::of_failure(), retry_after: None, effort };
+        let response = match fetcher.get(&at, address, Wanted::Anything, Connection::Keep).await {
+            Ok(response) => response,
+            Err(FetchError::Held) => return Err(Held),
+            Err(_) => return Ok(RobotsAnswer { access: Access::of_failure(), retry_after: None, effort }),
         };
         if at.host() == url.host() {
             effort = Effort { took: response.elapsed, bytes: effort.bytes + response.raw_body.len() as u64 };
         }
         let is_redirect = matches!(response.status, 300..=399);
         let Some(to) = judge::redirect_target(&at, &response.headers).filter(|_| is_redirect) else {
-            return read(response, effort, now);
+            return Ok(read(response, effort, now));
         };
         match resolver.resolve(&to.domain()).await {
             Ok(addresses) => address = addresses[0],
-            Err(_) => return RobotsAnswer { access: Access::of_failure(), retry_after: None, effort },
+            Err(_) => return Ok(RobotsAnswer { access: Access::of_failure(), retry_after: None, effort }),
         }
         at = to;
     }
     // More redirects than anyone needs: the file counts as not there.
-    RobotsAnswer { access: Access::Open, retry_after: None, effort }
+    Ok(RobotsAnswer { access: Access::Open, retry_after: None, effort })
 }
 
 fn read(response: Response, effort: Effort, now: Time) -> RobotsAnswer {

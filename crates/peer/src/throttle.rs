@@ -116,13 +116,13 @@ impl Throttle {
         }
     }
 
-    /// Waits until a request of this size may be sent.
-    pub(crate) async fn request(&self, bytes: u64) -> Ticket<'_> {
-        self.draw(&self.up, bytes, Phase::Unsent).await;
+    /// Waits until a request of this size may be sent; none if a pause comes first.
+    pub(crate) async fn request(&self, bytes: u64) -> Option<Ticket<'_>> {
+        self.draw(&self.up, bytes, Phase::Unsent).await?;
         self.counted.fetch_add(bytes, Relaxed);
         let expected = lock(&self.down).expected as u64;
-        self.draw(&self.down, expected, Phase::Unsent).await;
-        Ticket { throttle: self, expected, received: 0 }
+        self.draw(&self.down, expected, Phase::Unsent).await?;
+        Some(Ticket { throttle: self, expected, received: 0 })
     }
 
     /// Charges what others have sent and received already.
@@ -149,15 +149,15 @@ impl Throttle {
     }
 
     /// Waits for the rate. A request that had to wait is not sent into a pause.
-    async fn draw(&self, flow: &Mutex<Flow>, bytes: u64, phase: Phase) {
-        let mut has_waited = false;
+    async fn draw(&self, flow: &Mutex<Flow>, bytes: u64, phase: Phase) -> Option<()> {
         loop {
-            let is_held = has_waited && phase == Phase::Unsent && self.is_paused.load(Relaxed);
-            has_waited = true;
-            let drawn = if is_held { Err(LOOK_AGAIN) } else { lock(flow).take(bytes, self.since.elapsed()) };
+            let drawn = lock(flow).take(bytes, self.since.elapsed());
             match drawn {
-                Ok(()) => return,
+                Ok(()) => return Some(()),
                 Err(wait) => sleep(wait.min(LOOK_AGAIN)).await,
+            }
+            if phase == Phase::Unsent && self.is_paused.load(Relaxed) {
+                return None;
             }
         }
     }

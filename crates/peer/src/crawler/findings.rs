@@ -1,8 +1,11 @@
 //! Taking in what the tasks report.
 
-use super::{Crawler, Finding, MAX_FINDINGS_AT_ONCE, link};
+use super::{
+    Crawler, Finding, MAX_FINDINGS_AT_ONCE, link,
+    rounds::{Done, Sent},
+};
 use crate::{
-    admitter::AdmitError,
+    admitter::{AdmitError, encode_state},
     judge,
     page::{self, PageSight, now},
     process::ProcessedPage,
@@ -40,16 +43,17 @@ impl Crawler {
                 self.parts.frontier.handle(Event::Resolved { domain, address: address.ok() }, now);
             }
             Finding::Robots { domain, origin, answer } => self.take_robots(domain, origin, answer, now),
+            Finding::Held { domain, slot } => self.put_back(&domain, slot),
             Finding::Fetched { report, pending } => self.take_fetched(report, pending, now),
             Finding::Durable { settled, archive_bytes } => {
                 self.parts.reporter.archive_bytes = archive_bytes;
-                settled.into_iter().for_each(|(domain, slot)| self.finish(&domain, slot));
+                settled.into_iter().for_each(|(domain, slot)| self.take_durable(domain, slot));
                 if self.trouble.is_some() {
                     self.recover_from_trouble().await;
                 }
             }
             Finding::Delivered(records) => self.take_delivered(&records),
-            Finding::Replicated => self.end_round(),
+            Finding::Replicated { unheld } => self.end_round(&unheld),
             Finding::Trouble(trouble) => self.trouble = Some(trouble),
             Finding::Processed { domain, slot, page, sight } => {
                 let bytes = page.records.as_ref().map_or(0, |records| records.len() as u64);
@@ -67,8 +71,9 @@ impl Crawler {
         if let Err(error) = self.note_state(&domain) {
             self.is_in_trouble(&error);
         }
-        self.parts.frontier.handle(Event::Robots { domain, origin, access, retry_after, effort }, now);
-        if let Err(error) = self.deliver(sitemaps, now) {
+        let event = Event::Robots { domain: domain.clone(), origin, access, retry_after, effort };
+        self.parts.frontier.handle(event, now);
+        if let Err(error) = self.deliver(sitemaps, Some(&domain), now) {
             self.is_in_trouble(&error);
         }
     }
@@ -92,6 +97,24 @@ impl Crawler {
         self.finish(&domain, slot);
     }
 
+    /// A domain whose fetch was not sent goes to the disk until its turn comes again.
+    fn put_back(&mut self, domain: &Domain, slot: Option<Slot>) {
+        if let Some(state) = self.parts.frontier.release(domain) {
+            self.dirty.remove(domain);
+            let mut commit = Commit::new();
+            commit.put_domain(domain, encode_state(&state));
+            if let Err(error) = self.parts.store.apply(&commit) {
+                self.is_in_trouble(&error.into());
+            }
+            self.parking.insert(domain.clone(), state.ready_at());
+        }
+        match slot {
+            Some(slot) => self.finish(domain, slot),
+            None if !self.processing.has(domain) => self.park_if_settled(domain),
+            None => {}
+        }
+    }
+
     /// Settles a URL that brought no page. What fails here leaves it in its queue on disk, to be fetched again.
     fn conclude(
         &mut self,
@@ -102,10 +125,10 @@ impl Crawler {
         settlement: Option<Settlement>,
         now: Time,
     ) -> Result<(), AdmitError> {
-        let mut sent = None;
+        let mut sent = Sent::default();
         if let Outcome::Redirect(to) = outcome {
             // One link further, so that a chain without end ends at the greatest depth.
-            sent = self.deliver(vec![link(to, pending.depth + 1, pending.target)], now)?;
+            sent = self.deliver(vec![link(to, pending.depth + 1, pending.target)], Some(domain), now)?;
         } else {
             self.note_state(domain)?;
         }
@@ -125,7 +148,7 @@ impl Crawler {
         while self.trouble.is_none()
             && let Some((domain, slot, page, sight)) = self.deferred.pop_front()
         {
-            match self.deliver(page.links.clone(), now()) {
+            match self.deliver(page.links.clone(), Some(&domain), now()) {
                 Ok(sent) => self.keep(domain, slot, page, sight, sent).await,
                 Err(error) => {
                     self.is_in_trouble(&error);
@@ -135,14 +158,7 @@ impl Crawler {
         }
     }
 
-    async fn keep(
-        &mut self,
-        domain: Domain,
-        slot: Slot,
-        page: ProcessedPage,
-        sight: PageSight,
-        sent: Option<u64>,
-    ) {
+    async fn keep(&mut self, domain: Domain, slot: Slot, page: ProcessedPage, sight: PageSight, sent: Sent) {
         let ProcessedPage { link_count, records, url, bytes, millis, .. } = page;
         let outcome = match sight {
             PageSight::New => "page",
@@ -158,9 +174,17 @@ impl Crawler {
         let mut commit = Commit::new();
         commit.remove_pending(&domain, slot);
         self.parts.admitter.queued = self.parts.admitter.queued.saturating_sub(1);
-        self.note_done(domain.clone(), slot, sent);
-        self.save_soon();
+        self.kept.insert((domain.clone(), slot), sent);
         self.order(Order { commit, records, settled: Some((domain, slot)), reply: None }).await;
+    }
+
+    /// A page is on the disk: now it is done.
+    fn take_durable(&mut self, domain: Domain, slot: Slot) {
+        if let Some((_, sent)) = self.kept.remove_entry(&(domain.clone(), slot)) {
+            self.done.push_back(Done { domain: domain.clone(), slot, sent });
+            self.save_soon();
+        }
+        self.finish(&domain, slot);
     }
 
     fn show(&mut self, url: &PageUrl, outcome: String, effort: Effort, links: u64, now: Time) {

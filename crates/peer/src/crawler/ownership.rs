@@ -13,10 +13,11 @@ use crate::{
         wire::{DeltaAnswer, LinksAnswer},
     },
 };
-use apoidea_crawl::{DomainState, Event, Stamp, Stance, Tenure};
-use apoidea_model::{Domain, Link, LinkBatch, PeerId, Time};
+use apoidea_crawl::{DomainState, Event, Stance, Tenure, Versions};
+use apoidea_model::{Domain, LinkBatch, PeerId, Slot, Time};
 use apoidea_overlay::Arc as RingArc;
-use apoidea_store::{Commit, ReadError, Store};
+use apoidea_store::{Commit, Errand, ReadError, Store};
+use std::collections::HashSet;
 use tokio::sync::oneshot;
 
 const TENURE_VALUE: &str = "tenure";
@@ -28,8 +29,8 @@ impl Crawler {
         let now = now();
         let obeyed = match order {
             SwarmOrder::Admit(batch, reply) => self.admit_foreign(batch, reply, now),
-            SwarmOrder::Deltas(from, deltas, reply) => {
-                let answers = deltas.into_iter().map(|delta| self.take_delta(from, delta)).collect();
+            SwarmOrder::Deltas(deltas, reply) => {
+                let answers = deltas.iter().map(|delta| self.take_delta(delta)).collect();
                 let _ = reply.send(answers);
                 Ok(())
             }
@@ -47,7 +48,7 @@ impl Crawler {
                 let _ = reply.send(());
                 activated
             }
-            SwarmOrder::Forget(domain, stamp) => self.forget(&domain, stamp),
+            SwarmOrder::Forget(domain, versions) => self.forget(&domain, &versions),
             SwarmOrder::Quiesce(reply) => {
                 self.quiescing = Some(reply);
                 self.take_allowance();
@@ -76,7 +77,7 @@ impl Crawler {
         }
         let is_at_rest = self.quiescing.is_some()
             && self.parts.frontier.fetching() + self.processing.len() == 0
-            && self.undelivered.is_empty()
+            && self.errands.is_empty()
             && self.done.is_empty()
             && self.rounds.are_over()
             && self.changes.is_empty();
@@ -105,21 +106,17 @@ impl Crawler {
         Ok(())
     }
 
-    fn take_delta(&mut self, from: PeerId, delta: Delta) -> DeltaAnswer {
-        let taken = self.apply_delta(&delta);
-        match &taken {
-            Ok(DeltaAnswer::Behind) => self.parts.swarm.puller.want(delta.domain, from),
-            Ok(_) => {}
-            Err(error) => tracing::warn!(%error, "a change was not taken in"),
-        }
-        taken.unwrap_or(DeltaAnswer::Behind)
+    fn take_delta(&mut self, delta: &Delta) -> DeltaAnswer {
+        self.apply_delta(delta).unwrap_or_else(|error| {
+            tracing::warn!(%error, "a change was not taken in");
+            DeltaAnswer::Behind
+        })
     }
 
     /// A change by somebody who takes himself for the owner.
     fn apply_delta(&mut self, delta: &Delta) -> Result<DeltaAnswer, AdmitError> {
-        if self.parts.swarm.tenancy.is_settled(delta.domain.key()) {
-            let mine = self.stamp(&delta.domain)?;
-            return Ok(if mine >= delta.stamp { DeltaAnswer::Stale(mine) } else { DeltaAnswer::Behind });
+        if self.parts.swarm.tenancy.is_settled(delta.domain.key()) || self.is_under_way(&delta.domain) {
+            return Ok(holdings::compare(&self.versions(&delta.domain)?, &delta.versions));
         }
         let mut commit = Commit::new();
         let answer = holdings::apply(&self.parts.store, delta, &mut commit)?;
@@ -130,10 +127,10 @@ impl Crawler {
         Ok(answer)
     }
 
-    fn stamp(&self, domain: &Domain) -> Result<Stamp, ReadError> {
+    fn versions(&self, domain: &Domain) -> Result<Versions, ReadError> {
         match self.parts.frontier.state(domain) {
-            Some(state) => Ok(state.stamp),
-            None => holdings::stamp(&self.parts.store, domain),
+            Some(state) => Ok(state.versions.clone()),
+            None => holdings::versions(&self.parts.store, domain),
         }
     }
 
@@ -188,56 +185,43 @@ impl Crawler {
         now: Time,
     ) -> Result<(), AdmitError> {
         let mine = self.parts.admitter.load_state(domain)?;
-        let stance = mine.stamp.stance(self.parts.swarm.me, value.stamp, from);
-        let is_newer = value.stamp > mine.stamp;
-        let claim = self.parts.swarm.tenancy.claim(domain.key());
-        let is_wanted = match stance {
-            Stance::Same | Stance::Skip => false,
-            Stance::Replace => true,
-            Stance::Merge => claim != Claim::Foreign || is_newer,
-        };
-        if !is_wanted {
+        let stance = mine.versions.stance(&value.versions);
+        if matches!(stance, Stance::Same | Stance::Skip) {
             return Ok(());
         }
-        let theirs = match value.check(domain) {
+        let theirs = match value.check(domain, now) {
             Ok(theirs) => theirs,
             Err(error) => {
                 tracing::warn!(%domain, ?from, %error, "a copy was refused");
                 return Ok(());
             }
         };
-        if theirs.state.stamp.tenure > self.changes.tenure && claim != Claim::Foreign {
-            self.changes.tenure = theirs.state.stamp.tenure;
+        let claim = self.parts.swarm.tenancy.claim(domain.key());
+        if theirs.state.versions.latest() > self.changes.tenure && claim != Claim::Foreign {
+            self.changes.tenure = theirs.state.versions.latest();
             self.begin_tenure(now)?;
         }
         let (store, mut commit) = (self.parts.store.clone(), Commit::new());
+        let waited = mine.counters.queued;
         let state = match stance {
-            Stance::Merge if claim != Claim::Foreign => {
-                let tenure = self.changes.tenure;
-                holdings::merge(&store, domain, mine.clone(), theirs, tenure, now, &mut commit)?
-            }
-            Stance::Merge => {
-                // What only this peer knew goes to the owner, who may know it already.
-                let waiting = holdings::queue(&store, domain)?.into_iter();
-                let links = waiting.map(|pending| Link {
-                    url: pending.url,
-                    depth: pending.depth,
-                    target: pending.target,
-                });
-                self.send_out(links.collect(), now)?;
-                holdings::replace(domain, theirs, now, &mut commit)
-            }
+            Stance::Merge => holdings::merge(&store, domain, mine, theirs, now, &mut commit)?,
             _ => holdings::replace(domain, theirs, now, &mut commit),
         };
         if claim == Claim::Settled {
             let queued = &mut self.parts.admitter.queued;
-            *queued = (*queued + state.counters.queued).saturating_sub(mine.counters.queued);
+            *queued = (*queued + state.counters.queued).saturating_sub(waited);
             self.start_crawling(domain, state, now, &mut commit);
         }
         store.apply(&commit)?;
         self.parts.admitter.forget_filter(domain);
-        self.changes.withdraw(domain);
-        self.save_soon();
+        if stance == Stance::Merge {
+            // Nobody else may know all of it.
+            self.changes.note_joined(domain);
+            self.save_soon();
+        }
+        if claim == Claim::Settled {
+            self.take_up(store.errands_of(domain)?, now)?;
+        }
         Ok(())
     }
 
@@ -269,17 +253,17 @@ impl Crawler {
                 self.parts.frontier.retire(&domain, now);
             }
         }
-        self.look_through(|crawler, domain, _, commit| {
+        self.look_through(|crawler, domain, state, commit| {
             if arc.contains(domain.key()) && crawler.is_foreign(domain) && !crawler.is_under_way(domain) {
                 commit.unpark(domain);
             }
-            Ok(())
+            Ok(state.counters.queued)
         })?;
         self.release_done();
         Ok(())
     }
 
-    fn is_foreign(&self, domain: &Domain) -> bool {
+    pub(super) fn is_foreign(&self, domain: &Domain) -> bool {
         self.parts.swarm.tenancy.claim(domain.key()) == Claim::Foreign
     }
 
@@ -293,22 +277,59 @@ impl Crawler {
     /// Domains of this arc are this peer's to crawl.
     fn activate(&mut self, arc: RingArc, now: Time) -> Result<(), AdmitError> {
         self.begin_tenure(now)?;
-        self.look_through(|crawler, domain, state, commit| {
+        self.look_through(|crawler, domain, mut state, commit| {
             let is_ours = arc.contains(domain.key()) && crawler.parts.swarm.tenancy.is_settled(domain.key());
             if is_ours && !crawler.is_under_way(domain) && crawler.parts.store.wake(domain)?.is_none() {
+                // As a copy its queue was only estimated.
+                state.counters.queued = crawler.parts.store.queue_length(domain)?;
+                commit.put_domain(domain, encode_state(&state));
+                let queued = state.counters.queued;
                 crawler.start_crawling(domain, state, now, commit);
+                return Ok(queued);
             }
-            Ok(())
+            Ok(state.counters.queued)
         })?;
+        self.take_up_errands(now)?;
         self.parts.frontier.handle(Event::Parked { wake: now }, now);
         self.parts.swarm.courier.notify_one();
         Ok(())
     }
 
-    /// Goes through all domains known, and counts what waits at those that are this peer's.
+    /// Carries out what the last owners of this peer's domains have left undone.
+    fn take_up_errands(&mut self, now: Time) -> Result<(), AdmitError> {
+        let mut last: Option<Errand> = None;
+        loop {
+            let some = self.parts.store.errands(last.as_ref(), AT_ONCE)?;
+            let Some(end) = some.last().cloned() else { return Ok(()) };
+            last = Some(end);
+            let tenancy = self.parts.swarm.tenancy.clone();
+            let mine = some.into_iter().filter(|errand| tenancy.is_settled(errand.domain.key()));
+            self.take_up(mine.collect(), now)?;
+        }
+    }
+
+    /// Puts the links of errands into the outbox, unless they are there already.
+    fn take_up(&mut self, errands: Vec<Errand>, now: Time) -> Result<(), AdmitError> {
+        if errands.is_empty() {
+            return Ok(());
+        }
+        let under_way: HashSet<(Domain, Slot)> = self.errands.values().cloned().collect();
+        for Errand { domain, slot, links } in errands {
+            if under_way.contains(&(domain.clone(), slot)) {
+                continue;
+            }
+            match self.send_out(links, now)? {
+                Some(record) => _ = self.errands.insert(record, (domain, slot)),
+                None => self.delivered.entry(domain).or_default().push(slot),
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes through all domains known, and adds up what waits at those that are this peer's: `each` says how much.
     fn look_through(
         &mut self,
-        mut each: impl FnMut(&mut Self, &Domain, DomainState, &mut Commit) -> Result<(), AdmitError>,
+        mut each: impl FnMut(&mut Self, &Domain, DomainState, &mut Commit) -> Result<u64, AdmitError>,
     ) -> Result<(), AdmitError> {
         let (mut after, mut queued, mut owned) = (None, 0, 0);
         loop {
@@ -321,11 +342,11 @@ impl Crawler {
                     Some(state) => state.clone(),
                     None => decode_state(&domain, &bytes),
                 };
+                let waiting = each(self, &domain, state, &mut commit)?;
                 if !self.is_foreign(&domain) {
-                    queued += state.counters.queued;
+                    queued += waiting;
                     owned += 1;
                 }
-                each(self, &domain, state, &mut commit)?;
             }
             self.parts.store.apply(&commit)?;
             if is_last {
@@ -338,9 +359,10 @@ impl Crawler {
     }
 
     /// Drops a copy that others hold now.
-    fn forget(&mut self, domain: &Domain, stamp: Stamp) -> Result<(), AdmitError> {
-        let is_the_same = self.stamp(domain)? == stamp;
-        if is_the_same && self.is_foreign(domain) && !self.is_under_way(domain) {
+    fn forget(&mut self, domain: &Domain, versions: &Versions) -> Result<(), AdmitError> {
+        let is_the_same = self.versions(domain)? == *versions;
+        let is_told = !self.changes.has(domain) && !self.done.iter().any(|done| done.domain == *domain);
+        if is_the_same && is_told && self.is_foreign(domain) && !self.is_under_way(domain) {
             let mut commit = Commit::new();
             commit.forget_domain(domain);
             self.parts.store.apply(&commit)?;

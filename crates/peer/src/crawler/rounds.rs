@@ -1,29 +1,41 @@
 //! Telling the holders of copies what changed, round by round.
 //!
-//! That a page is done is told last: only when its links are with their owners, and the changes that its links made here
-//! are with the holders, may the copies forget it. So whichever peer dies, somebody still has the page or its links.
+//! That a page is done is told together with the links it led to, as long as their owners have not acknowledged them:
+//! an errand, which whoever crawls the domain next carries out. Only links to other domains of this peer come first: the
+//! holders have them before they learn that the page is done. So whichever peer dies, somebody still has the page or its
+//! links, and nobody fetches a page again because its links were on their way.
 
 use super::Crawler;
 use crate::{
     admitter::{AdmitError, decode_state, encode_state},
     swarm::{
         change::{Change, Delta, Extent},
-        replication::replicate,
-        tenancy::Claim,
+        replication::{Reach, replicate},
     },
 };
-use apoidea_crawl::Stamp;
+use apoidea_crawl::Versions;
 use apoidea_model::{Domain, Pending, Slot};
 use apoidea_store::Commit;
 use tokio::sync::oneshot;
 
-/// A page that is done here, and when the holders of copies may learn of it.
+/// Pages whose links were delivered are noted with the next change of their domain, and all when there are so many.
+const MAX_NOTES: usize = 4096;
+
+/// A page that is done here, and on the disk.
 #[derive(Debug)]
 pub(super) struct Done {
-    domain: Domain,
-    slot: Slot,
-    /// The round that tells them what its links led to.
-    after: u64,
+    pub domain: Domain,
+    pub slot: Slot,
+    pub sent: Sent,
+}
+
+/// Where the links of a page are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sent {
+    /// The outbox record with those for others.
+    pub record: Option<u64>,
+    /// The round that tells the holders of those to other domains of this peer; zero if there are none.
+    pub round: u64,
 }
 
 /// How many rounds began, and how many are over; at most one is under way.
@@ -31,25 +43,22 @@ pub(super) struct Done {
 pub(super) struct Rounds {
     begun: u64,
     ended: u64,
+    /// Up to this one, everything is with at least one holder.
+    held: u64,
 }
 
 impl Rounds {
     pub(super) fn are_over(&self) -> bool {
         self.begun == self.ended
     }
+
+    /// The one that tells of what changes now.
+    pub(super) fn next(&self) -> u64 {
+        self.begun + 1
+    }
 }
 
 impl Crawler {
-    /// A page is done; its links are in their queues, or in the outbox record of this number.
-    pub(super) fn note_done(&mut self, domain: Domain, slot: Slot, sent: Option<u64>) {
-        let after = if self.changes.has_puts() { self.rounds.begun + 1 } else { self.rounds.begun };
-        let done = Done { domain, slot, after };
-        match sent {
-            Some(record) => drop(self.undelivered.insert(record, done)),
-            None => self.done.push_back(done),
-        }
-    }
-
     /// A URL waits for another try.
     pub(super) fn note_put(&mut self, domain: &Domain, pending: &Pending) -> Result<(), AdmitError> {
         self.change(domain)?.puts.push(pending.clone());
@@ -62,31 +71,22 @@ impl Crawler {
         Ok(())
     }
 
-    /// The changes to a domain that the holders of copies do not know yet. A domain that went to another peer stays in
-    /// the tenure it went with: what is told of it late must not look newer than what its new owner does.
+    /// The changes to a domain that the holders of copies do not know yet.
     fn change(&mut self, domain: &Domain) -> Result<&mut Change, AdmitError> {
         let (frontier, store) = (&mut self.parts.frontier, &self.parts.store);
-        let is_foreign = self.parts.swarm.tenancy.claim(domain.key()) == Claim::Foreign;
         self.dirty.insert(domain.clone());
         self.changes.of(domain, |tenure| {
-            if let Some(stamps) = frontier.stamp(domain, tenure) {
-                return Ok(stamps);
+            if let Some(step) = frontier.advance(domain, tenure) {
+                return Ok(step);
             }
             let stored = store.domain(domain)?;
             let mut state = stored.map(|bytes| decode_state(domain, &bytes)).unwrap_or_default();
-            let before: Stamp = state.stamp;
-            state.stamp = before.next(if is_foreign { before.tenure } else { tenure });
+            let step = state.versions.advance(tenure);
             let mut commit = Commit::new();
             commit.put_domain(domain, encode_state(&state));
             store.apply(&commit)?;
-            Ok((before, state.stamp))
+            Ok(step)
         })
-    }
-
-    /// The links of these outbox records are with their owners.
-    pub(super) fn take_delivered(&mut self, records: &[u64]) {
-        self.done.extend(records.iter().filter_map(|record| self.undelivered.remove(record)));
-        self.save_soon();
     }
 
     /// Begins to send what changed, unless the last round is still under way. Gives whom to tell when all of it is durable
@@ -96,25 +96,31 @@ impl Crawler {
             return None;
         }
         self.settle_done();
+        self.note_delivered();
         if self.changes.is_empty() && self.unacknowledged.is_empty() {
             return None;
         }
-        let changes = self.changes.take().into_iter();
-        let deltas: Vec<Delta> = changes.map(|(domain, change)| self.delta(domain, change)).collect();
+        let deltas = self.deltas();
         let unacknowledged = std::mem::take(&mut self.unacknowledged);
         self.rounds.begun += 1;
         let swarm = &self.parts.swarm;
-        let (overlay, puller, findings) =
-            (swarm.overlay.clone(), swarm.puller.clone(), swarm.findings.clone());
+        let (overlay, puller, findings, sweep) =
+            (swarm.overlay.clone(), swarm.puller.clone(), swarm.findings.clone(), swarm.sweep.clone());
         let is_alone = swarm.tenancy.is_alone();
         let (reply, durable) = oneshot::channel();
         tokio::spawn(async move {
-            if !is_alone {
-                replicate(overlay.as_ref(), &puller, deltas).await;
+            let reach = match is_alone {
+                true => Reach::default(),
+                false => replicate(overlay.as_ref(), &puller, deltas).await,
+            };
+            if reach.has_missed {
+                sweep.notify_one();
             }
+            // Whoever sent links sends them again, if nobody but this peer has them.
+            let is_held = reach.unheld.is_empty();
             // Nobody listens any more when the peer has stopped.
-            let _ = findings.send(super::Finding::Replicated);
-            if durable.await.is_ok() {
+            let _ = findings.send(super::Finding::Replicated { unheld: reach.unheld });
+            if is_held && durable.await.is_ok() {
                 // Whoever asked may have gone; the links are here all the same.
                 unacknowledged.into_iter().for_each(|(reply, answer)| drop(reply.send(answer)));
             }
@@ -122,56 +128,118 @@ impl Crawler {
         Some(reply)
     }
 
-    fn delta(&self, domain: Domain, change: Change) -> Delta {
-        let state = match change.state {
-            Extent::Queue => None,
-            Extent::State => match self.parts.frontier.state(&domain) {
-                Some(state) => Some(encode_state(state)),
-                None => self.parts.store.domain(&domain).ok().flatten(),
-            },
-        };
-        change.into_delta(domain, state)
+    /// What changed, as it is sent.
+    fn deltas(&mut self) -> Vec<Delta> {
+        let (changed, joined) = self.changes.take();
+        let announced = joined.into_iter().filter(|domain| !changed.contains_key(domain)).collect::<Vec<_>>();
+        let mut deltas = Vec::with_capacity(changed.len() + announced.len());
+        for (domain, change) in changed {
+            let (versions, state) = self.versions_and_state(&domain);
+            let state = state.filter(|_| change.state == Extent::State);
+            deltas.push(change.into_delta(domain, versions, state));
+        }
+        for domain in announced {
+            let (versions, _) = self.versions_and_state(&domain);
+            deltas.push(Delta::announcement(domain, versions));
+        }
+        deltas
     }
 
-    /// The holders know what the links of some pages led to; now they may learn that the pages are done.
+    fn versions_and_state(&self, domain: &Domain) -> (Versions, Option<Vec<u8>>) {
+        if let Some(state) = self.parts.frontier.state(domain) {
+            return (state.versions.clone(), Some(encode_state(state)));
+        }
+        let stored = self.parts.store.domain(domain).ok().flatten();
+        let versions = stored.as_ref().map(|bytes| decode_state(domain, bytes).versions);
+        (versions.unwrap_or_default(), stored)
+    }
+
+    /// The holders may learn that some pages are done.
     fn settle_done(&mut self) {
-        let ended = self.rounds.ended;
+        let held = self.rounds.held;
         let (ready, waiting): (Vec<Done>, Vec<Done>) =
-            self.done.drain(..).partition(|done| done.after <= ended);
+            self.done.drain(..).partition(|done| done.sent.round <= held);
         self.done = waiting.into();
-        for Done { domain, slot, .. } in ready {
-            if !self.is_known(&domain) {
+        self.tell_done(ready);
+    }
+
+    /// Domains that went to other peers go with what is done. Their links are durable here, and this peer lives.
+    pub(super) fn release_done(&mut self) {
+        let (gone, kept): (Vec<Done>, Vec<Done>) = std::mem::take(&mut self.done)
+            .into_iter()
+            .partition(|done| self.is_foreign(&done.domain) && !self.is_under_way(&done.domain));
+        self.done = kept.into();
+        self.tell_done(gone);
+        self.save_soon();
+    }
+
+    /// Whoever takes over from a peer that stops must see what is done from the versions of its copies.
+    pub(super) fn release_all_done(&mut self) {
+        let kept = self.kept.drain().map(|((domain, slot), sent)| Done { domain, slot, sent });
+        let all: Vec<Done> = kept.chain(self.done.drain(..)).collect();
+        self.tell_done(all);
+    }
+
+    fn tell_done(&mut self, done: Vec<Done>) {
+        for done in done {
+            if self.is_known(&done.domain)
+                && let Err(error) = self.tell_one_done(&done)
+            {
+                self.is_in_trouble(&error);
+            }
+        }
+    }
+
+    /// Links that are still in the outbox go along as an errand.
+    fn tell_one_done(&mut self, Done { domain, slot, sent }: &Done) -> Result<(), AdmitError> {
+        let links = match sent.record {
+            Some(record) => self.parts.store.links_in_outbox(record)?,
+            None => None,
+        };
+        if let (Some(record), Some(links)) = (sent.record, &links) {
+            let mut commit = Commit::new();
+            commit.put_errand(domain, *slot, links);
+            self.parts.store.apply(&commit)?;
+            self.errands.insert(record, (domain.clone(), *slot));
+        }
+        let change = self.change(domain)?;
+        change.removes.push(*slot);
+        change.errands.extend(links.map(|links| (*slot, links)));
+        Ok(())
+    }
+
+    /// The links of these outbox records are with their owners.
+    pub(super) fn take_delivered(&mut self, records: &[u64]) {
+        let mut commit = Commit::new();
+        for (domain, slot) in records.iter().filter_map(|record| self.errands.remove(record)) {
+            commit.remove_errand(&domain, slot);
+            self.delivered.entry(domain).or_default().push(slot);
+        }
+        if let Err(error) = self.parts.store.apply(&commit) {
+            self.is_in_trouble(&error.into());
+        }
+        if self.errands.is_empty() && !self.delivered.is_empty() {
+            self.save_soon();
+        }
+    }
+
+    /// The holders drop the errands that are done, in their own time: one that is carried out twice does no harm.
+    fn note_delivered(&mut self) {
+        let is_full = self.delivered.values().map(Vec::len).sum::<usize>() > MAX_NOTES;
+        let is_quiet = self.changes.is_empty() && self.errands.is_empty();
+        let is_due = |domain: &Domain| is_full || is_quiet || self.changes.has(domain);
+        let due: Vec<Domain> = self.delivered.keys().filter(|domain| is_due(domain)).cloned().collect();
+        for domain in due {
+            let slots = self.delivered.remove(&domain).unwrap_or_default();
+            // Who owns the domain now was told with everything else, and will tell the holders.
+            if !self.is_known(&domain) || self.is_foreign(&domain) {
                 continue;
             }
             match self.change(&domain) {
-                Ok(change) => change.removes.push(slot),
+                Ok(change) => change.delivered.extend(slots),
                 Err(error) => self.is_in_trouble(&error),
             }
         }
-    }
-
-    /// Domains that went to other peers went with what is done: whoever holds copies learns of it now, so that a stamp
-    /// means the same everywhere. Their links are durable here, and this peer lives.
-    pub(super) fn release_done(&mut self) {
-        let tenancy = self.parts.swarm.tenancy.clone();
-        let is_gone = |done: &Done| tenancy.claim(done.domain.key()) == Claim::Foreign;
-        let (mut gone, kept): (Vec<Done>, Vec<Done>) = self.done.drain(..).partition(is_gone);
-        self.done = kept.into();
-        gone.extend(self.undelivered.extract_if(|_, done| is_gone(done)).map(|(_, done)| done));
-        for done in gone {
-            if !self.is_known(&done.domain) {
-                continue;
-            }
-            if self.is_under_way(&done.domain) {
-                self.done.push_back(done);
-                continue;
-            }
-            match self.change(&done.domain) {
-                Ok(change) => change.removes.push(done.slot),
-                Err(error) => self.is_in_trouble(&error),
-            }
-        }
-        self.save_soon();
     }
 
     /// A domain that was forgotten, since others hold it, must not come back as an empty one.
@@ -179,9 +247,14 @@ impl Crawler {
         self.parts.frontier.is_resident(domain) || matches!(self.parts.store.domain(domain), Ok(Some(_)))
     }
 
-    /// The changes of a round are with the holders.
-    pub(super) fn end_round(&mut self) {
+    /// The changes of a round are with the holders, or will be announced once more.
+    pub(super) fn end_round(&mut self, unheld: &[Domain]) {
         self.rounds.ended = self.rounds.begun;
+        if unheld.is_empty() {
+            self.rounds.held = self.rounds.begun;
+        }
+        let known = unheld.iter().filter(|domain| self.is_known(domain)).collect::<Vec<_>>();
+        known.into_iter().for_each(|domain| self.changes.announce(domain));
         if !(self.changes.is_empty() && self.done.is_empty() && self.unacknowledged.is_empty()) {
             self.save_soon();
         }

@@ -1,6 +1,9 @@
 //! Where links and settled pages become durable.
 
-use super::{Crawler, QUEUED_VALUE, SAVE_AFTER, TOTALS_VALUE};
+use super::{
+    Crawler, QUEUED_VALUE, SAVE_AFTER, TOTALS_VALUE,
+    rounds::{Done, Sent},
+};
 use crate::{
     admitter::{AdmitError, Desk, encode_state, park},
     page::now,
@@ -13,17 +16,26 @@ use apoidea_store::Commit;
 use tokio::{sync::oneshot, time::Instant};
 
 impl Crawler {
-    /// Sends links to the peers that own their domains. Those of this peer's own arc are admitted at once; all others wait
-    /// in the outbox, durable with the next commit. Gives the number of the outbox record, if there is one.
-    pub(super) fn deliver(&mut self, links: Vec<Link>, now: Time) -> Result<Option<u64>, AdmitError> {
+    /// Sends links that were found at a domain to the peers that own theirs. Those of this peer's own arc are admitted at
+    /// once; all others wait in the outbox, durable with the next commit.
+    pub(super) fn deliver(
+        &mut self,
+        links: Vec<Link>,
+        found_at: Option<&Domain>,
+        now: Time,
+    ) -> Result<Sent, AdmitError> {
         let links = links.into_iter().map(without_session);
         let (mine, others): (Vec<Link>, Vec<Link>) = self.divide(links);
+        // What enters the queue of the domain itself is told together with the page.
+        let leads_on =
+            mine.iter().any(|link| found_at.is_some_and(|domain| link.url.host() != domain.as_str()));
+        let round = if leads_on { self.rounds.next() } else { 0 };
         let mut mine = mine.into_iter().peekable();
         while mine.peek().is_some() {
             let batch = mine.by_ref().take(LinkBatch::MAX_LINKS).collect();
             self.admit(LinkBatch { crawl: CrawlId::OPEN, links: batch }, now)?;
         }
-        self.send_out(others, now)
+        Ok(Sent { record: self.send_out(others, now)?, round })
     }
 
     /// What this peer may admit itself, and the rest.
@@ -77,19 +89,14 @@ impl Crawler {
         admitted
     }
 
-    /// A URL is settled without a page; what it led to was sent with this outbox record.
-    pub(super) fn leave_queue(
-        &mut self,
-        domain: &Domain,
-        slot: Slot,
-        sent: Option<u64>,
-    ) -> Result<(), AdmitError> {
+    /// A URL is settled without a page.
+    pub(super) fn leave_queue(&mut self, domain: &Domain, slot: Slot, sent: Sent) -> Result<(), AdmitError> {
         let mut commit = Commit::new();
         commit.remove_pending(domain, slot);
         self.parts.admitter.queued = self.parts.admitter.queued.saturating_sub(1);
         self.save_soon();
         self.parts.store.apply(&commit)?;
-        self.note_done(domain.clone(), slot, sent);
+        self.done.push_back(Done { domain: domain.clone(), slot, sent });
         Ok(())
     }
 
@@ -176,6 +183,7 @@ impl Crawler {
     /// their queues.
     pub(super) async fn shut_down(mut self) -> Status {
         self.publish(State::Stopping);
+        self.release_all_done();
         let mut commit = Commit::new();
         let residents: Vec<Domain> =
             self.parts.frontier.residents().map(|(domain, _)| domain.clone()).collect();

@@ -7,10 +7,11 @@ use super::{orders::Orders, wire};
 use crate::crawler::Finding;
 use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PeerId};
 use apoidea_overlay::Overlay;
-use apoidea_store::{Commit, OutboxRecord, Store};
+use apoidea_store::{Commit, CommitError, OutboxRecord, Store};
 use futures::{StreamExt, stream};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -84,9 +85,16 @@ impl Courier {
     async fn carry(&self, records: Vec<OutboxRecord>) -> Round {
         let batches = self.sort(&records).await;
         let sends = batches.into_iter().map(|(owner, places)| self.send(owner, &records, places));
-        let accepted: HashSet<Place> =
-            stream::iter(sends).buffer_unordered(PARALLEL).flat_map(stream::iter).collect().await;
-        self.settle(records, &accepted)
+        let mut sends = pin!(stream::iter(sends).buffer_unordered(PARALLEL));
+        let mut delivery = Delivery::of(&records);
+        // Whatever is delivered is settled at once: one owner that does not answer holds up nobody else's links.
+        while let Some(accepted) = sends.next().await {
+            let delivered = delivery.accept(accepted);
+            if !delivered.is_empty() && self.settle(delivered).is_err() {
+                return Round::SomeLeft;
+            }
+        }
+        self.keep_rest(&records, &delivery)
     }
 
     /// Which links go to whom, in batches.
@@ -148,30 +156,65 @@ impl Courier {
         )
     }
 
-    fn settle(&self, records: Vec<OutboxRecord>, accepted: &HashSet<Place>) -> Round {
-        let (mut commit, mut delivered, mut round) = (Commit::new(), Vec::new(), Round::Clear);
-        for (r, record) in records.into_iter().enumerate() {
-            let before = record.links.len();
-            let links = record.links.into_iter().enumerate();
-            let left: Vec<Link> =
-                links.filter(|(l, _)| !accepted.contains(&(r, *l))).map(|(_, link)| link).collect();
-            if left.is_empty() {
-                commit.remove_outbox(record.sequence);
-                delivered.push(record.sequence);
-            } else {
-                round = Round::SomeLeft;
-                if left.len() < before {
-                    commit.put_outbox(record.sequence, &left);
-                }
-            }
-        }
-        if let Err(error) = self.store.apply(&commit) {
-            tracing::warn!(%error, "delivered links stay in the outbox");
-            return Round::SomeLeft;
-        }
+    /// Drops records whose links are all with their owners.
+    fn settle(&self, delivered: Vec<u64>) -> Result<(), CommitError> {
+        let mut commit = Commit::new();
+        delivered.iter().for_each(|&sequence| commit.remove_outbox(sequence));
+        self.apply(&commit)?;
         // Nobody listens any more when the peer has stopped.
         let _ = self.findings.send(Finding::Delivered(delivered));
-        round
+        Ok(())
+    }
+
+    /// Keeps what is left of records of which some links are with their owners.
+    fn keep_rest(&self, records: &[OutboxRecord], delivery: &Delivery) -> Round {
+        let (mut commit, mut round) = (Commit::new(), Round::Clear);
+        for (r, record) in records.iter().enumerate() {
+            let left: Vec<Link> = delivery.left(r).map(|l| record.links[l].clone()).collect();
+            if !left.is_empty() {
+                round = Round::SomeLeft;
+            }
+            if !left.is_empty() && left.len() < record.links.len() {
+                commit.put_outbox(record.sequence, &left);
+            }
+        }
+        if self.apply(&commit).is_err() { Round::SomeLeft } else { round }
+    }
+
+    fn apply(&self, commit: &Commit) -> Result<(), CommitError> {
+        let applied = self.store.apply(commit);
+        if let Err(error) = &applied {
+            tracing::warn!(%error, "delivered links stay in the outbox");
+        }
+        applied
+    }
+}
+
+/// Which links of some records are not with their owners yet.
+struct Delivery {
+    sequences: Vec<u64>,
+    left: Vec<BTreeSet<usize>>,
+}
+
+impl Delivery {
+    fn of(records: &[OutboxRecord]) -> Self {
+        let sequences = records.iter().map(|record| record.sequence).collect();
+        Delivery { sequences, left: records.iter().map(|record| (0..record.links.len()).collect()).collect() }
+    }
+
+    /// Takes in what an owner accepted; gives the records that are delivered by that.
+    fn accept(&mut self, accepted: Vec<Place>) -> Vec<u64> {
+        let mut delivered = Vec::new();
+        for (r, l) in accepted {
+            if self.left[r].remove(&l) && self.left[r].is_empty() {
+                delivered.push(self.sequences[r]);
+            }
+        }
+        delivered
+    }
+
+    fn left(&self, record: usize) -> impl Iterator<Item = usize> {
+        self.left[record].iter().copied()
     }
 }
 

@@ -1,23 +1,23 @@
 //! Answers what other peers ask about the crawl. Everything that comes in is a stranger's.
 
 use super::{
-    holdings,
+    COPIES, holdings,
     orders::Orders,
-    puller::Puller,
+    puller::{self, Puller},
     tenancy::{Claim, Tenancy, whole_ring},
     value::Value,
-    wire::{self, CensusAsk, CensusPage, ContentAsk, FactsAsk, OfferAnswer, Parcel, PieceAsk},
+    wire::{self, CensusAsk, CensusPage, ContentAsk, DeltaAnswer, FactsAsk, OfferAnswer, Parcel, PieceAsk},
 };
 use crate::{
     admitter::decode_state,
     content::{LocalIndex, Sight, Verdict},
 };
-use apoidea_crawl::{Stamp, Stance};
+use apoidea_crawl::{Stance, Versions};
 use apoidea_model::{Domain, LinkBatch, PeerId};
-use apoidea_overlay::{Refusal, Request, Service};
+use apoidea_overlay::{Overlay, Refusal, Request, Service};
 use apoidea_store::{Commit, Store};
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::future::{self, BoxFuture};
 use std::{
     collections::VecDeque,
     sync::{
@@ -32,6 +32,8 @@ use tokio::time;
 const SCANNED: usize = 5000;
 /// Large values that are being fetched in pieces at the same time.
 const MAX_LARGE: usize = 4;
+/// Neighbours on the ring are known without asking anybody.
+const VIEW_WITHIN: Duration = Duration::from_millis(200);
 /// Whoever takes over from a leaving peer asks at least this often.
 const QUIET: Duration = Duration::from_millis(300);
 
@@ -41,7 +43,7 @@ pub(crate) struct Desk(OnceLock<Staff>);
 
 /// What answering takes.
 pub(crate) struct Staff {
-    pub me: PeerId,
+    pub overlay: Arc<dyn Overlay>,
     pub store: Store,
     pub orders: Orders,
     pub tenancy: Arc<Tenancy>,
@@ -117,6 +119,7 @@ impl Staff {
             wire::OFFER => self.offer(from, wire::decode(&body)?),
             wire::VALUES => self.values(wire::decode(&body)?),
             wire::PIECE => self.piece(&wire::decode(&body)?),
+            wire::FETCH => self.fetch(from, wire::decode(&body)?).await,
             wire::FACTS_IN => self.facts_in(&wire::decode(&body)?),
             _ => Err(Refusal::UnknownKind),
         }
@@ -139,7 +142,8 @@ impl Staff {
         if asks.len() > wire::MAX_FACTS {
             return Err(Refusal::Malformed);
         }
-        let claims: Vec<Claim> = asks.iter().map(|ask| self.tenancy.claim(ask.content.key())).collect();
+        let claims: Vec<Claim> =
+            asks.iter().map(|ask| self.tenancy.claim_to_fact(ask.content.key())).collect();
         if claims.contains(&Claim::Foreign) {
             return Err(Refusal::NotMine);
         }
@@ -172,8 +176,36 @@ impl Staff {
         if deltas.len() > wire::MAX_NAMES {
             return Err(Refusal::Malformed);
         }
-        let answers = self.orders.deltas(from, deltas).await.map_err(|_| Refusal::Busy)?;
-        Ok(wire::encode(&answers))
+        let looks = deltas.iter().map(|delta| self.may_change(from, &delta.domain));
+        let is_theirs = future::join_all(looks).await;
+        let taken = deltas.into_iter().zip(&is_theirs).filter(|(_, is_theirs)| **is_theirs);
+        let taken = taken.map(|(delta, _)| delta).collect();
+        let mut answers = self.orders.deltas(taken).await.map_err(|_| Refusal::Busy)?.into_iter();
+        let answer = |is_theirs| if is_theirs { answers.next() } else { Some(DeltaAnswer::Stranger) };
+        let all: Vec<DeltaAnswer> = is_theirs.into_iter().filter_map(answer).collect();
+        Ok(wire::encode(&all))
+    }
+
+    /// Whoever changes a domain must be near it on the ring by this peer's own view: its owner, or one of the next who
+    /// was or will be while views differ. Without a view nobody is turned away.
+    async fn may_change(&self, from: PeerId, domain: &Domain) -> bool {
+        let near = time::timeout(VIEW_WITHIN, self.overlay.owners(domain.key(), COPIES + 1)).await;
+        near.ok().and_then(Result::ok).is_none_or(|near| near.contains(&from))
+    }
+
+    /// Answers when the copies are here.
+    async fn fetch(&self, from: PeerId, domains: Vec<Domain>) -> Result<Bytes, Refusal> {
+        if domains.len() > wire::MAX_NAMES {
+            return Err(Refusal::Malformed);
+        }
+        let mut taken = Vec::new();
+        for domain in domains {
+            if self.may_change(from, &domain).await {
+                taken.push(domain);
+            }
+        }
+        let pulled = puller::pull(self.overlay.as_ref(), &self.orders, from, taken).await;
+        pulled.map(|()| Bytes::new()).map_err(|_| Refusal::Busy)
     }
 
     /// Nobody is told what is here while it may still change: the new owner would do again what is being done.
@@ -190,13 +222,14 @@ impl Staff {
         let mut after = None;
         for (domain, state) in domains {
             if bytes > wire::FRAME_BYTES {
-                after = held.last().map(|(domain, _): &(Domain, Stamp)| domain.clone());
+                after = held.last().map(|(domain, _): &(Domain, Versions)| domain.clone());
                 return Ok(wire::encode(&CensusPage { held, after }));
             }
             after = Some(domain.clone());
             if ask.arc.contains(domain.key()) {
-                bytes += domain.as_str().len() + size_of::<Stamp>();
-                held.push((domain.clone(), decode_state(&domain, &state).stamp));
+                let entry = (domain.clone(), decode_state(&domain, &state).versions);
+                bytes += wire::plain_bytes(&entry);
+                held.push(entry);
             }
         }
         let after = after.filter(|_| !is_last);
@@ -206,18 +239,18 @@ impl Staff {
         Ok(wire::encode(&CensusPage { held, after }))
     }
 
-    fn offer(&self, from: PeerId, offers: Vec<(Domain, Stamp)>) -> Result<Bytes, Refusal> {
+    fn offer(&self, from: PeerId, offers: Vec<(Domain, Versions)>) -> Result<Bytes, Refusal> {
         if offers.len() > wire::MAX_NAMES {
             return Err(Refusal::Malformed);
         }
         let answers: Vec<OfferAnswer> =
-            offers.into_iter().map(|(domain, stamp)| self.consider(from, domain, stamp)).collect();
+            offers.into_iter().map(|(domain, versions)| self.consider(from, domain, &versions)).collect();
         Ok(wire::encode(&answers))
     }
 
-    fn consider(&self, from: PeerId, domain: Domain, theirs: Stamp) -> OfferAnswer {
-        let Ok(mine) = holdings::stamp(&self.store, &domain) else { return OfferAnswer::Wanted };
-        match mine.stance(self.me, theirs, from) {
+    fn consider(&self, from: PeerId, domain: Domain, theirs: &Versions) -> OfferAnswer {
+        let Ok(mine) = holdings::versions(&self.store, &domain) else { return OfferAnswer::Wanted };
+        match mine.stance(theirs) {
             Stance::Same => OfferAnswer::Held,
             Stance::Skip => OfferAnswer::Newer,
             Stance::Replace | Stance::Merge => {

@@ -1,8 +1,12 @@
 //! How copies of domains change in the store: by deltas, by a newer copy, by one that knows other things.
 
-use super::{change::Delta, value::Sound, wire::DeltaAnswer};
+use super::{
+    change::Delta,
+    value::{Errands, Sound},
+    wire::DeltaAnswer,
+};
 use crate::admitter::{decode_state, encode_state};
-use apoidea_crawl::{DomainState, Stamp, Tenure};
+use apoidea_crawl::{DomainState, Versions};
 use apoidea_model::{Domain, PageUrl, Pending, Time, UrlHash};
 use apoidea_store::{Commit, ReadError, Store};
 use std::collections::{HashMap, HashSet};
@@ -10,24 +14,28 @@ use std::collections::{HashMap, HashSet};
 /// URLs read from a queue at a time.
 const AT_ONCE: usize = 1000;
 
-/// The stamp of the copy in the store; zero if there is none.
-pub(crate) fn stamp(store: &Store, domain: &Domain) -> Result<Stamp, ReadError> {
+/// What the copy in the store contains; nothing if there is none.
+pub(crate) fn versions(store: &Store, domain: &Domain) -> Result<Versions, ReadError> {
     let stored = store.domain(domain)?;
-    Ok(stored.map_or(Stamp::ZERO, |bytes| decode_state(domain, &bytes).stamp))
+    Ok(stored.map_or_else(Versions::default, |bytes| decode_state(domain, &bytes).versions))
 }
 
-/// Takes in changes to a copy.
+/// What the holder of a copy says to what another copy contains.
+pub(crate) fn compare(mine: &Versions, theirs: &Versions) -> DeltaAnswer {
+    match (mine.contain(theirs), theirs.contain(mine)) {
+        (true, true) => DeltaAnswer::Applied,
+        (true, false) => DeltaAnswer::Ahead,
+        (false, true) => DeltaAnswer::Behind,
+        (false, false) => DeltaAnswer::Apart,
+    }
+}
+
+/// Takes in changes to a copy that lacks just these.
 pub(crate) fn apply(store: &Store, delta: &Delta, commit: &mut Commit) -> Result<DeltaAnswer, ReadError> {
     let stored = store.domain(&delta.domain)?;
     let mut state = stored.map_or_else(DomainState::default, |bytes| decode_state(&delta.domain, &bytes));
-    if state.stamp != delta.base {
-        return Ok(match () {
-            () if state.stamp >= delta.stamp && state.stamp.tenure == delta.stamp.tenure => {
-                DeltaAnswer::Applied
-            }
-            () if state.stamp.tenure > delta.stamp.tenure => DeltaAnswer::Stale(state.stamp),
-            () => DeltaAnswer::Behind,
-        });
+    if !is_next(&state.versions, delta) {
+        return Ok(compare(&state.versions, &delta.versions));
     }
     if delta.puts.iter().any(|pending| pending.url.host() != delta.domain.as_str()) {
         return Ok(DeltaAnswer::Behind);
@@ -41,13 +49,22 @@ pub(crate) fn apply(store: &Store, delta: &Delta, commit: &mut Commit) -> Result
     }
     let new = || delta.puts.iter().filter(|put| put.attempts == 0).map(|put| &put.url);
     state.admitted(new(), 0, 0);
+    // Only an estimate: whoever begins to crawl the domain counts.
     state.counters.queued = state.counters.queued.saturating_sub(delta.removes.len() as u64);
-    state.stamp = delta.stamp;
+    state.versions = delta.versions.clone();
     commit.append_seen(&delta.domain, &new().map(PageUrl::hash).collect::<Vec<_>>());
     delta.puts.iter().for_each(|put| commit.put_pending(&delta.domain, put));
     delta.removes.iter().for_each(|&slot| commit.remove_pending(&delta.domain, slot));
+    put_errands(&delta.domain, &delta.errands, commit);
+    delta.delivered.iter().for_each(|&slot| commit.remove_errand(&delta.domain, slot));
     commit.put_domain(&delta.domain, encode_state(&state));
     Ok(DeltaAnswer::Applied)
+}
+
+/// Is the delta all that a copy lacks?
+fn is_next(mine: &Versions, delta: &Delta) -> bool {
+    let step = delta.step;
+    (step.base..step.version).contains(&mine.of(step.tenure)) && mine.after(step) == delta.versions
 }
 
 /// Puts a copy in place of what is known.
@@ -56,54 +73,68 @@ pub(crate) fn replace(domain: &Domain, mut theirs: Sound, now: Time, commit: &mu
     commit.forget_domain(domain);
     commit.append_seen(domain, &theirs.seen);
     theirs.queue.iter().for_each(|pending| commit.put_pending(domain, pending));
+    put_errands(domain, &theirs.errands, commit);
     commit.put_domain(domain, encode_state(&theirs.state));
     theirs.state
 }
 
 /// Joins a copy with what is known: what either has done is done, what either wants and the other has not done waits.
+/// Whoever joins the same copies comes to the same, in whatever order.
 pub(crate) fn merge(
     store: &Store,
     domain: &Domain,
     mine: DomainState,
     mut theirs: Sound,
-    tenure: Tenure,
     now: Time,
     commit: &mut Commit,
 ) -> Result<DomainState, ReadError> {
     theirs.state.bound(now);
     let my_log = store.seen(domain).collect::<Result<HashSet<_>, _>>()?;
     let their_log: HashSet<UrlHash> = theirs.seen.iter().copied().collect();
-    let my_queue: HashMap<UrlHash, Pending> =
-        queue(store, domain)?.into_iter().map(|pending| (pending.url.hash(), pending)).collect();
-    let their_queue: HashSet<UrlHash> = theirs.queue.iter().map(|pending| pending.url.hash()).collect();
-    let mut queued = my_queue.len() as u64;
+    let by_hash = |queue: Vec<Pending>| -> HashMap<UrlHash, Pending> {
+        queue.into_iter().map(|pending| (pending.url.hash(), pending)).collect()
+    };
+    let (my_queue, their_queue) = (by_hash(queue(store, domain)?), by_hash(theirs.queue));
+    let mut queued = 0;
     for (hash, pending) in &my_queue {
-        let is_done = !their_queue.contains(hash) && knows(&theirs.state, &their_log, *hash);
-        if is_done {
+        let is_done = !their_queue.contains_key(hash) && knows(&theirs.state, &their_log, *hash);
+        // Of two places for one URL the first one counts, here and there.
+        let is_elsewhere = their_queue.get(hash).is_some_and(|theirs| theirs.slot < pending.slot);
+        if is_done || is_elsewhere {
             commit.remove_pending(domain, pending.slot);
-            queued -= 1;
+        }
+        queued += u64::from(!is_done);
+    }
+    for (hash, pending) in &their_queue {
+        match my_queue.get(hash) {
+            Some(mine) if mine.slot <= pending.slot => {}
+            Some(_) => commit.put_pending(domain, pending),
+            None if knows(&mine, &my_log, *hash) => {}
+            None => {
+                commit.put_pending(domain, pending);
+                queued += 1;
+            }
         }
     }
-    for pending in &theirs.queue {
-        if !knows(&mine, &my_log, pending.url.hash()) {
-            commit.put_pending(domain, pending);
-            queued += 1;
-        }
-    }
-    let mut state = if theirs.state.stamp > mine.stamp { theirs.state.clone() } else { mine.clone() };
+    put_errands(domain, &theirs.errands, commit);
+    let is_later = theirs.state.versions.latest() > mine.versions.latest();
+    let mut state = if is_later { theirs.state.clone() } else { mine.clone() };
     state.reductions = mine.reductions.clone();
     if let Some(reductions) = mine.reductions.merged(&theirs.state.reductions) {
         state.reductions = reductions;
         commit.append_seen(domain, &theirs.seen);
     } else {
-        let waiting: Vec<UrlHash> = their_queue.into_iter().collect();
-        commit.append_seen(domain, &waiting);
+        commit.append_seen(domain, &their_queue.into_keys().collect::<Vec<_>>());
     }
     state.counters.queued = queued;
     state.counters.admitted = (my_log.len() + theirs.seen.len()) as u64;
-    state.stamp = mine.stamp.max(theirs.state.stamp).next(tenure);
+    state.versions = mine.versions.joined(&theirs.state.versions);
     commit.put_domain(domain, encode_state(&state));
     Ok(state)
+}
+
+fn put_errands(domain: &Domain, errands: &Errands, commit: &mut Commit) {
+    errands.iter().for_each(|(slot, links)| commit.put_errand(domain, *slot, links));
 }
 
 fn knows(state: &DomainState, log: &HashSet<UrlHash>, hash: UrlHash) -> bool {
@@ -128,7 +159,8 @@ pub(crate) fn queue(store: &Store, domain: &Domain) -> Result<Vec<Pending>, Read
 mod tests {
     use super::*;
     use crate::swarm::value::Value;
-    use apoidea_model::{Key, PageUrl, PeerId, Slot, Target};
+    use apoidea_crawl::{Step, Tenure};
+    use apoidea_model::{Key, Link, PageUrl, PeerId, Slot, Target};
 
     const DOMAIN: &str = "a.test";
 
@@ -163,16 +195,16 @@ mod tests {
 
     impl Holder {
         /// Knows some URLs, of which some wait.
-        fn new(stamp: Stamp, seen: impl IntoIterator<Item = u64>, waiting: &[u64]) -> Self {
+        fn new(versions: Versions, seen: impl IntoIterator<Item = u64>, waiting: &[u64]) -> Self {
             let folder = tempfile::tempdir().unwrap();
             let store = Store::open(folder.path(), Default::default()).unwrap();
             let hashes: Vec<UrlHash> = seen.into_iter().map(|i| url(i).hash()).collect();
             let mut state = DomainState::default();
-            state.stamp = stamp;
+            state.versions = versions.clone();
             state.counters.admitted = hashes.len() as u64;
             state.counters.queued = waiting.len() as u64;
             let mut commit = Commit::new();
-            if stamp != Stamp::ZERO {
+            if versions != Versions::default() {
                 commit.put_domain(&domain(), encode_state(&state));
                 commit.append_seen(&domain(), &hashes);
                 waiting.iter().for_each(|&i| commit.put_pending(&domain(), &pending(i)));
@@ -186,7 +218,11 @@ mod tests {
         }
 
         fn value(&self) -> Sound {
-            Value::read(&self.store, &domain()).unwrap().unwrap().check(&domain()).unwrap()
+            Value::read(&self.store, &domain())
+                .unwrap()
+                .unwrap()
+                .check(&domain(), Time::from_millis(9))
+                .unwrap()
         }
 
         fn state(&self) -> DomainState {
@@ -206,53 +242,103 @@ mod tests {
         }
     }
 
-    fn delta(base: Stamp, stamp: Stamp, puts: &[u64], removes: &[u64]) -> Delta {
-        let puts = puts.iter().map(|&i| pending(i)).collect();
-        let removes = removes.iter().map(|&i| pending(i).slot).collect();
-        Delta { domain: domain(), base, stamp, puts, removes, state: None }
+    fn versions_of(counts: &[(&str, u64, u32)]) -> Versions {
+        let mut versions = Versions::default();
+        for &(peer, millis, count) in counts {
+            (0..count).for_each(|_| _ = versions.advance(tenure(peer, millis)));
+        }
+        versions
+    }
+
+    /// The changes of the owner from one version to another.
+    fn delta(base: u32, version: u32, puts: &[u64], removes: &[u64]) -> Delta {
+        let versions = versions_of(&[("owner", 5, version)]);
+        Delta {
+            step: Step { tenure: tenure("owner", 5), base, version },
+            puts: puts.iter().map(|&i| pending(i)).collect(),
+            removes: removes.iter().map(|&i| pending(i).slot).collect(),
+            ..Delta::announcement(domain(), versions)
+        }
     }
 
     #[test]
     fn deltas_apply_in_order_and_a_missing_one_is_noticed() {
-        let holder = Holder::new(Stamp::ZERO, [], &[]);
-        let first = Stamp::ZERO.next(tenure("owner", 5));
-        let (second, third) =
-            (first.next(tenure("owner", 5)), first.next(tenure("owner", 5)).next(tenure("owner", 5)));
-        assert_eq!(holder.apply(&delta(Stamp::ZERO, first, &[1, 2, 3], &[])), DeltaAnswer::Applied);
-        assert_eq!(holder.apply(&delta(Stamp::ZERO, first, &[1, 2, 3], &[])), DeltaAnswer::Applied);
-        assert_eq!(holder.apply(&delta(second, third, &[9], &[])), DeltaAnswer::Behind);
-        assert_eq!(holder.apply(&delta(first, second, &[4], &[1])), DeltaAnswer::Applied);
+        let holder = Holder::new(Versions::default(), [], &[]);
+        assert_eq!(holder.apply(&delta(0, 1, &[1, 2, 3], &[])), DeltaAnswer::Applied);
+        assert_eq!(holder.apply(&delta(0, 1, &[1, 2, 3], &[])), DeltaAnswer::Applied);
+        assert_eq!(holder.apply(&delta(2, 3, &[9], &[])), DeltaAnswer::Behind);
+        assert_eq!(holder.apply(&delta(1, 2, &[4], &[1])), DeltaAnswer::Applied);
         assert_eq!(holder.waiting(), [2, 3, 4]);
         assert_eq!((holder.state().counters.queued, holder.state().counters.admitted), (3, 4));
-        let earlier = Stamp::ZERO.next(tenure("other", 1));
-        assert_eq!(holder.apply(&delta(earlier, earlier, &[], &[])), DeltaAnswer::Stale(second));
-        assert!(holder.knows(1) && holder.knows(4) && !holder.knows(9));
+        assert_eq!(holder.apply(&delta(0, 1, &[7], &[])), DeltaAnswer::Ahead);
+        let other = Delta { versions: versions_of(&[("other", 7, 1)]), ..delta(0, 1, &[7], &[]) };
+        assert_eq!(holder.apply(&other), DeltaAnswer::Apart);
+        assert!(holder.knows(1) && holder.knows(4) && !holder.knows(9) && !holder.knows(7));
+    }
+
+    #[test]
+    fn links_of_a_page_that_is_done_stay_with_its_domain_until_they_are_delivered() {
+        let link = Link { url: url(99), depth: 1, target: Target::Page };
+        let errand = (pending(1).slot, vec![link]);
+        let holder = Holder::new(Versions::default(), [], &[]);
+        holder.apply(&Delta { errands: vec![errand.clone()], ..delta(0, 1, &[1, 2], &[1]) });
+        assert_eq!((holder.waiting(), holder.value().errands), (vec![2], vec![errand.clone()]));
+        let next = Holder::new(Versions::default(), [], &[]);
+        let mut commit = Commit::new();
+        replace(&domain(), holder.value(), Time::ZERO, &mut commit);
+        next.store.commit(&commit).unwrap();
+        assert_eq!(next.value().errands, [errand]);
+        next.apply(&Delta { delivered: vec![pending(1).slot], ..delta(1, 2, &[], &[]) });
+        assert_eq!(next.value().errands, []);
     }
 
     #[test]
     fn a_newer_copy_takes_the_place_of_an_older_one() {
-        let old = Holder::new(Stamp::ZERO.next(tenure("a", 1)), 0..10, &[8, 9]);
-        let new = Holder::new(Stamp::ZERO.next(tenure("b", 2)), 0..20, &[15]);
+        let old = Holder::new(versions_of(&[("a", 1, 1)]), 0..10, &[8, 9]);
+        let new = Holder::new(versions_of(&[("a", 1, 1), ("b", 2, 1)]), 0..20, &[15]);
         let mut commit = Commit::new();
         replace(&domain(), new.value(), Time::ZERO, &mut commit);
         old.store.commit(&commit).unwrap();
         assert_eq!(old.waiting(), [15]);
-        assert_eq!(old.state().stamp, new.state().stamp);
+        assert_eq!(old.state().versions, new.state().versions);
         assert!((0..20).all(|i| old.knows(i)) && !old.knows(20));
     }
 
-    #[test]
-    fn a_merger_resurrects_nothing_and_loses_nothing() {
-        // 0..5 are done at both; this one has done 5 and found 20; the other has done 6 and found 30.
-        let mine = Holder::new(Stamp::ZERO.next(tenure("a", 1)), (0..10).chain([20]), &[6, 7, 8, 9, 20]);
-        let theirs = Holder::new(Stamp::ZERO.next(tenure("b", 2)), (0..10).chain([30]), &[5, 7, 8, 9, 30]);
+    /// What a holder has after it joined its copy with another.
+    fn joined(into: &Holder, theirs: Sound) -> DomainState {
         let mut commit = Commit::new();
-        let tenure = tenure("a", 3);
-        merge(&mine.store, &domain(), mine.state(), theirs.value(), tenure, Time::ZERO, &mut commit).unwrap();
-        mine.store.commit(&commit).unwrap();
-        assert_eq!(mine.waiting(), [7, 8, 9, 20, 30]);
-        assert_eq!(mine.state().counters.queued, 5);
-        assert!((0..10).chain([20, 30]).all(|i| mine.knows(i)) && !mine.knows(31));
-        assert!(mine.state().stamp > theirs.state().stamp);
+        let state = merge(&into.store, &domain(), into.state(), theirs, Time::ZERO, &mut commit).unwrap();
+        into.store.commit(&commit).unwrap();
+        state
+    }
+
+    #[test]
+    fn a_merger_resurrects_nothing_loses_nothing_and_is_the_same_on_both_sides() {
+        // 0..5 are done at both; this one has done 5 and found 20; the other has done 6 and found 30.
+        let mine = Holder::new(versions_of(&[("a", 1, 1)]), (0..10).chain([20]), &[6, 7, 8, 9, 20]);
+        let theirs = Holder::new(versions_of(&[("b", 2, 1)]), (0..10).chain([30]), &[5, 7, 8, 9, 30]);
+        let (of_mine, of_theirs) = (mine.value(), theirs.value());
+        let here = joined(&mine, of_theirs);
+        let there = joined(&theirs, of_mine);
+        for (holder, state) in [(&mine, here), (&theirs, there)] {
+            assert_eq!(holder.waiting(), [7, 8, 9, 20, 30]);
+            assert_eq!(state.counters.queued, 5);
+            assert_eq!(state.versions, versions_of(&[("a", 1, 1), ("b", 2, 1)]));
+            assert!((0..10).chain([20, 30]).all(|i| holder.knows(i)) && !holder.knows(40));
+        }
+    }
+
+    #[test]
+    fn of_two_places_for_one_url_both_sides_keep_the_first() {
+        let mine = Holder::new(versions_of(&[("a", 1, 1)]), 0..2, &[0, 1]);
+        let theirs = Holder::new(versions_of(&[("b", 2, 1)]), 0..2, &[0]);
+        let elsewhere = Pending { slot: Slot { rank: 0, sequence: 70 }, ..pending(1) };
+        let mut commit = Commit::new();
+        commit.put_pending(&domain(), &elsewhere);
+        theirs.store.commit(&commit).unwrap();
+        let (of_mine, of_theirs) = (mine.value(), theirs.value());
+        assert_eq!(joined(&mine, of_theirs).counters.queued, 2);
+        assert_eq!(joined(&theirs, of_mine).counters.queued, 2);
+        assert_eq!((mine.waiting(), theirs.waiting()), (vec![0, 1], vec![0, 1]));
     }
 }

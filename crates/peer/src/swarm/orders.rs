@@ -6,7 +6,7 @@ use super::{
     wire::{DeltaAnswer, LinksAnswer},
 };
 use crate::handle::{Command, Stopped};
-use apoidea_crawl::Stamp;
+use apoidea_crawl::Versions;
 use apoidea_model::{Domain, LinkBatch, PeerId};
 use apoidea_overlay::Arc as RingArc;
 use tokio::sync::{mpsc, oneshot};
@@ -17,7 +17,7 @@ pub(crate) enum SwarmOrder {
     /// Admit links of another peer; answered when they are durable here and at the holders of the copies.
     Admit(LinkBatch, oneshot::Sender<LinksAnswer>),
     /// Take in changes to domains that this peer holds copies of.
-    Deltas(PeerId, Vec<Delta>, oneshot::Sender<Vec<DeltaAnswer>>),
+    Deltas(Vec<Delta>, oneshot::Sender<Vec<DeltaAnswer>>),
     /// Take in another peer's copy of a domain.
     Adopt(PeerId, Domain, Box<Value>, oneshot::Sender<()>),
     /// Stop crawling the domains of this arc.
@@ -27,7 +27,7 @@ pub(crate) enum SwarmOrder {
     /// Begin to crawl the domains of this arc.
     Activate(RingArc, oneshot::Sender<()>),
     /// Drop the copy of a domain, if it is still this one.
-    Forget(Domain, Stamp),
+    Forget(Domain, Versions),
     /// Start nothing more, and answer when nothing is under way and nothing waits to be sent to holders.
     Quiesce(oneshot::Sender<()>),
 }
@@ -41,8 +41,8 @@ impl Orders {
         self.ask(|reply| SwarmOrder::Admit(batch, reply)).await
     }
 
-    pub(crate) async fn deltas(&self, from: PeerId, deltas: Vec<Delta>) -> Result<Vec<DeltaAnswer>, Stopped> {
-        self.ask(|reply| SwarmOrder::Deltas(from, deltas, reply)).await
+    pub(crate) async fn deltas(&self, deltas: Vec<Delta>) -> Result<Vec<DeltaAnswer>, Stopped> {
+        self.ask(|reply| SwarmOrder::Deltas(deltas, reply)).await
     }
 
     pub(crate) async fn adopt(&self, from: PeerId, domain: Domain, value: Value) -> Result<(), Stopped> {

@@ -1,6 +1,10 @@
 //! "Is this content known?", asked where on the ring the content's hash lives.
 
-use super::{COPIES, tenancy::Tenancy, wire};
+use super::{
+    COPIES,
+    tenancy::{Claim, Tenancy},
+    wire,
+};
 use crate::content::{ContentIndex, LocalIndex, Sight, Verdict};
 use apoidea_model::{ContentHash, PeerId};
 use apoidea_overlay::Overlay;
@@ -68,7 +72,7 @@ impl RingIndex {
         let mut by_owner: HashMap<PeerId, Vec<usize>> = HashMap::new();
         for at in open {
             let key = sights[at].content.key();
-            if self.tenancy.is_settled(key) {
+            if self.tenancy.claim_to_fact(key) == Claim::Settled {
                 by_owner.entry(self.overlay.me()).or_default().push(at);
             } else if let Ok(owners) = self.overlay.owners(key, 1).await
                 && let Some(&owner) = owners.first().filter(|owner| **owner != self.overlay.me())

@@ -11,13 +11,13 @@ use super::{
     tenancy::{Tenancy, whole_ring},
     wire::{self, CensusAsk, CensusPage, FactsAsk},
 };
-use apoidea_crawl::{Stamp, Stance};
+use apoidea_crawl::Versions;
 use apoidea_model::{Domain, PeerId};
-use apoidea_overlay::{Arc as RingArc, ArcChange, Overlay, Refusal, RequestError};
+use apoidea_overlay::{Arc as RingArc, ArcChange, Overlay, RequestError};
 use apoidea_store::{Commit, Store};
 use futures::future;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -28,11 +28,9 @@ use tokio::{
 
 /// A former owner may still be finishing fetches, or not know yet that it is not the owner any more.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A former owner that is not on the ring any more has left, and answers at once, or it is dead.
+/// Whoever is there answers within this.
 const LAST_WORDS: Duration = Duration::from_millis(2500);
 const AGAIN: Duration = Duration::from_millis(200);
-/// Tries with a peer that does not answer at all.
-const TRIES: u32 = 2;
 /// A tick that comes so much late means that the machine slept: meanwhile others may have taken over.
 const ASLEEP: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_secs(1);
@@ -94,7 +92,7 @@ impl Settler {
     /// The first place: until it is settled, the whole ring is not.
     fn settle_first(self, (arc, from): (RingArc, Option<PeerId>)) {
         tokio::spawn(async move {
-            self.hear(arc, from).await;
+            self.hear(arc, from, whole_ring()).await;
             self.tenancy.settle(whole_ring());
             self.act_on(arc).await;
         });
@@ -111,7 +109,7 @@ impl Settler {
 
     /// Hears everyone who may have held the arc, then begins to act on it.
     async fn settle(&self, arc: RingArc, from: Option<PeerId>) {
-        self.hear(arc, from).await;
+        self.hear(arc, from, arc).await;
         self.tenancy.settle(arc);
         self.act_on(arc).await;
     }
@@ -122,94 +120,109 @@ impl Settler {
         self.sweeper.hurry();
     }
 
-    /// Fetches what is newer at those who may have held the arc.
-    async fn hear(&self, arc: RingArc, from: Option<PeerId>) {
-        let sources = self.sources(arc, from).await;
-        let heard = sources.iter().map(|(source, patience)| async {
-            time::timeout(*patience, self.census(*source, arc)).await.unwrap_or_default()
-        });
-        let heard = future::join_all(heard).await;
-        let sources: Vec<PeerId> = sources.into_iter().map(|(source, _)| source).collect();
-        let wanted = self.choose(sources.iter().copied().zip(heard));
-        let fetched = wanted.into_iter().map(|(source, domains)| {
-            let orders = &self.orders;
-            async move {
-                let count = domains.len();
-                match puller::pull(self.overlay.as_ref(), orders, source, domains).await {
-                    Ok(()) => tracing::debug!(?source, count, "copies were fetched"),
-                    Err(error) => tracing::warn!(?source, count, %error, "copies were not fetched"),
+    /// Fetches what others have and this peer lacks: content facts first, which are `unsettled` then no more. Whoever is on
+    /// the ring is asked until it has answered: without its word this peer would begin from nothing what is done already.
+    async fn hear(&self, arc: RingArc, from: Option<PeerId>, unsettled: RingArc) {
+        let begun = Instant::now();
+        let facts = async {
+            let sources = self.sources(arc, from).await;
+            let facts = sources.iter().map(|source| time::timeout(LAST_WORDS, self.facts(*source, arc)));
+            future::join_all(facts).await;
+            self.tenancy.settle_facts(unsettled);
+        };
+        let domains = async {
+            let mut heard = BTreeSet::new();
+            while begun.elapsed() < PATIENCE {
+                // A last owner that is not on the ring any more has left, and answers at once, or it is dead.
+                let from = from.filter(|_| begun.elapsed() < LAST_WORDS);
+                let sources = self.sources(arc, from).await.into_iter();
+                let open: Vec<PeerId> = sources.filter(|source| !heard.contains(source)).collect();
+                if open.is_empty() {
+                    return;
+                }
+                heard.extend(self.hear_from(open, arc).await);
+                time::sleep(AGAIN).await;
+            }
+            tracing::debug!("not everybody who may have held an arc was heard");
+        };
+        future::join(facts, domains).await;
+    }
+
+    /// Fetches what some peers have and this one lacks; gives those that have told and given everything.
+    async fn hear_from(&self, sources: Vec<PeerId>, arc: RingArc) -> Vec<PeerId> {
+        let censuses = sources.into_iter().map(|source| async move {
+            let census = time::timeout(LAST_WORDS, self.census(source, arc)).await.ok()?;
+            match census {
+                Ok(held) => Some((source, held)),
+                Err(error) => {
+                    tracing::debug!(?source, %error, "a former holder was not heard");
+                    None
                 }
             }
         });
-        future::join_all(fetched).await;
-        let facts = sources.iter().map(|source| time::timeout(LAST_WORDS, self.facts(*source, arc)));
-        future::join_all(facts).await;
+        let told: Vec<_> = future::join_all(censuses).await.into_iter().flatten().collect();
+        let mut heard: BTreeSet<PeerId> = told.iter().map(|(source, _)| *source).collect();
+        let fetched = self.choose(told).into_iter().map(|(source, domains)| async move {
+            let count = domains.len();
+            match puller::pull(self.overlay.as_ref(), &self.orders, source, domains).await {
+                Ok(()) => {
+                    tracing::debug!(?source, count, "copies were fetched");
+                    None
+                }
+                Err(error) => {
+                    tracing::warn!(?source, count, %error, "copies were not fetched");
+                    Some(source)
+                }
+            }
+        });
+        for source in future::join_all(fetched).await.into_iter().flatten() {
+            heard.remove(&source);
+        }
+        heard.into_iter().collect()
     }
 
-    /// Who may have held keys of the arc, and how long to wait for each: those who come after this peer, and its last
-    /// owner.
-    async fn sources(&self, arc: RingArc, from: Option<PeerId>) -> Vec<(PeerId, Duration)> {
+    /// Who may have held keys of the arc: those who come after this peer, and its last owner.
+    async fn sources(&self, arc: RingArc, from: Option<PeerId>) -> Vec<PeerId> {
         let me = self.overlay.me();
         let key = if arc == whole_ring() { me.key() } else { arc.to };
         let next = self.overlay.owners(key, COPIES + 1).await.unwrap_or_default();
-        let last = from.filter(|from| !next.contains(from)).map(|from| (from, LAST_WORDS));
-        let next = next.into_iter().filter(|peer| *peer != me).map(|peer| (peer, PATIENCE));
-        next.chain(last).collect()
+        let last = from.filter(|from| !next.contains(from));
+        next.into_iter().chain(last).filter(|peer| *peer != me).collect()
     }
 
-    /// What a peer holds of an arc. Whoever is gone holds nothing.
-    async fn census(&self, source: PeerId, arc: RingArc) -> Vec<(Domain, Stamp)> {
-        let (mut held, mut after, mut failures) = (Vec::new(), None, 0);
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline && failures < TRIES {
-            let ask = wire::encode(&CensusAsk { arc, after: after.clone() });
-            match self
-                .overlay
-                .request(source, wire::CENSUS, ask)
-                .await
-                .and_then(|answer| Ok(wire::decode(&answer)?))
-            {
-                Ok(CensusPage { held: page, after: next }) => {
-                    held.extend(page.into_iter().filter(|(domain, _)| self.overlay.owns(domain.key())));
-                    match next {
-                        Some(next) => after = Some(next),
-                        None => return held,
-                    }
-                }
-                Err(RequestError::Refused(Refusal::Busy)) => time::sleep(AGAIN).await,
-                Err(error) => {
-                    tracing::debug!(?source, %error, "a former holder was not heard");
-                    failures += 1;
-                    time::sleep(AGAIN).await;
-                }
+    /// What a peer holds of an arc.
+    async fn census(&self, source: PeerId, arc: RingArc) -> Result<Vec<(Domain, Versions)>, RequestError> {
+        let (mut held, mut after) = (Vec::new(), None);
+        loop {
+            let ask = wire::encode(&CensusAsk { arc, after });
+            let answer = self.overlay.request(source, wire::CENSUS, ask).await?;
+            let CensusPage { held: page, after: next } = wire::decode(&answer)?;
+            held.extend(page.into_iter().filter(|(domain, _)| self.overlay.owns(domain.key())));
+            match next {
+                Some(next) => after = Some(next),
+                None => return Ok(held),
             }
         }
-        held
     }
 
-    /// From whom to fetch what: the newest copy of each domain, and all that may hold something of their own.
-    fn choose(
-        &self,
-        heard: impl Iterator<Item = (PeerId, Vec<(Domain, Stamp)>)>,
-    ) -> BTreeMap<PeerId, Vec<Domain>> {
-        let mut best: BTreeMap<Domain, (Stamp, PeerId)> = BTreeMap::new();
-        let mut wanted: BTreeMap<PeerId, Vec<Domain>> = BTreeMap::new();
-        let me = self.overlay.me();
+    /// From whom to fetch what, so that nothing is lacking afterwards: the latest copies first, and of the others those
+    /// that contain something else.
+    fn choose(&self, heard: Vec<(PeerId, Vec<(Domain, Versions)>)>) -> BTreeMap<PeerId, Vec<Domain>> {
+        let mut copies: BTreeMap<Domain, Vec<(Versions, PeerId)>> = BTreeMap::new();
         for (source, held) in heard {
-            for (domain, stamp) in held {
-                let mine = holdings::stamp(&self.store, &domain).unwrap_or(Stamp::ZERO);
-                match mine.stance(me, stamp, source) {
-                    Stance::Same | Stance::Skip => {}
-                    Stance::Merge => wanted.entry(source).or_default().push(domain),
-                    Stance::Replace => {
-                        let known = best.entry(domain).or_insert((stamp, source));
-                        *known = (*known).max((stamp, source));
-                    }
+            held.into_iter()
+                .for_each(|(domain, versions)| copies.entry(domain).or_default().push((versions, source)));
+        }
+        let mut wanted: BTreeMap<PeerId, Vec<Domain>> = BTreeMap::new();
+        for (domain, mut copies) in copies {
+            copies.sort_by_key(|(versions, _)| std::cmp::Reverse(versions.rank()));
+            let mut mine = holdings::versions(&self.store, &domain).unwrap_or_default();
+            for (versions, source) in copies {
+                if !mine.contain(&versions) {
+                    mine = mine.joined(&versions);
+                    wanted.entry(source).or_default().push(domain.clone());
                 }
             }
-        }
-        for (domain, (_, source)) in best {
-            wanted.entry(source).or_default().push(domain);
         }
         wanted
     }

@@ -1,7 +1,7 @@
 //! The slow comparison of everything held with those who should hold it: what the quick ways missed, it finds.
 //!
 //! Owners and holders of copies offer what they have to each other; whoever holds something that is not for it any more
-//! offers it to the owner and forgets it once the owner has it. An offer is a name and a stamp; who lacks it fetches it.
+//! offers it to the owner and forgets it once the owner has it. An offer is a name and its versions; who lacks it fetches it.
 
 use super::{
     COPIES,
@@ -12,7 +12,7 @@ use super::{
     wire::{self, OfferAnswer},
 };
 use crate::admitter::decode_state;
-use apoidea_crawl::Stamp;
+use apoidea_crawl::Versions;
 use apoidea_model::{Domain, Key, PeerId};
 use apoidea_overlay::{Arc as RingArc, Overlay};
 use apoidea_store::{Commit, Store};
@@ -39,7 +39,7 @@ pub(crate) struct Sweeper {
     pub bell: Arc<Notify>,
 }
 
-type Offers = Vec<(Domain, Stamp)>;
+type Offers = Vec<(Domain, Versions)>;
 
 impl Sweeper {
     /// Asks for a comparison soon.
@@ -97,9 +97,9 @@ impl Sweeper {
                 if !arc.contains(domain.key()) {
                     continue;
                 }
-                let stamp = decode_state(&domain, &bytes).stamp;
+                let versions = decode_state(&domain, &bytes).versions;
                 for (to, role) in self.addressees(domain.key(), only).await {
-                    offers.entry((to, role)).or_default().push((domain.clone(), stamp));
+                    offers.entry((to, role)).or_default().push((domain.clone(), versions.clone()));
                 }
             }
             for ((to, role), offers) in offers {
@@ -131,11 +131,11 @@ impl Sweeper {
             else {
                 return;
             };
-            for ((domain, stamp), answer) in offers.into_iter().zip(answers) {
+            for ((domain, versions), answer) in offers.into_iter().zip(answers) {
                 match (answer, role) {
                     (OfferAnswer::Newer, Role::Owner | Role::Holder) => self.puller.want(domain, to),
                     (OfferAnswer::Held | OfferAnswer::Newer, Role::Former) => {
-                        self.orders.tell(SwarmOrder::Forget(domain, stamp)).await;
+                        self.orders.tell(SwarmOrder::Forget(domain, versions)).await;
                     }
                     _ => {}
                 }

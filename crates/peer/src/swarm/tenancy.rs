@@ -10,8 +10,11 @@ use std::sync::{
 /// The peer's claim on keys, shared by all who act on them.
 pub(crate) struct Tenancy {
     overlay: Arc<dyn Overlay>,
-    /// Parts of the ring whose former holders were not heard yet.
-    unsettled: RwLock<Vec<RingArc>>,
+    /// Parts of the ring whose former holders were not heard yet about domains.
+    domains: Unsettled,
+    /// The same for content facts, which come first: pages under way wait for them, and a former owner lets those end
+    /// before it hands its domains over.
+    facts: Unsettled,
     /// Are there other peers?
     has_company: AtomicBool,
 }
@@ -30,18 +33,29 @@ pub(crate) enum Claim {
 impl Tenancy {
     /// Nothing is settled: the last run of this peer may have been long ago.
     pub(crate) fn new(overlay: Arc<dyn Overlay>) -> Self {
-        Tenancy { overlay, unsettled: RwLock::new(vec![whole_ring()]), has_company: AtomicBool::new(false) }
+        let (domains, facts) = (Unsettled::everything(), Unsettled::everything());
+        Tenancy { overlay, domains, facts, has_company: AtomicBool::new(false) }
     }
 
+    /// Whose the domain at this key is.
     pub(crate) fn claim(&self, key: Key) -> Claim {
-        if !self.overlay.owns(key) {
-            return Claim::Foreign;
-        }
-        let unsettled = self.unsettled.read().unwrap_or_else(PoisonError::into_inner);
-        if unsettled.iter().any(|arc| arc.contains(key)) { Claim::Unsettled } else { Claim::Settled }
+        self.claim_beside(key, &self.domains)
     }
 
-    /// May this peer act on the key?
+    /// Whose the content fact at this key is.
+    pub(crate) fn claim_to_fact(&self, key: Key) -> Claim {
+        self.claim_beside(key, &self.facts)
+    }
+
+    fn claim_beside(&self, key: Key, unsettled: &Unsettled) -> Claim {
+        match self.overlay.owns(key) {
+            false => Claim::Foreign,
+            true if unsettled.contains(key) => Claim::Unsettled,
+            true => Claim::Settled,
+        }
+    }
+
+    /// May this peer act on the domain at this key?
     pub(crate) fn is_settled(&self, key: Key) -> bool {
         self.claim(key) == Claim::Settled
     }
@@ -56,14 +70,41 @@ impl Tenancy {
     }
 
     pub(crate) fn unsettle(&self, arc: RingArc) {
-        self.unsettled.write().unwrap_or_else(PoisonError::into_inner).push(arc);
+        self.domains.add(arc);
+        self.facts.add(arc);
     }
 
     /// All former holders of the arc that could be heard were heard.
     pub(crate) fn settle(&self, arc: RingArc) {
-        let mut unsettled = self.unsettled.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = unsettled.iter().position(|other| *other == arc) {
-            unsettled.swap_remove(at);
+        self.domains.remove(arc);
+    }
+
+    /// The same about content facts.
+    pub(crate) fn settle_facts(&self, arc: RingArc) {
+        self.facts.remove(arc);
+    }
+}
+
+/// Parts of the ring, some perhaps more than once.
+struct Unsettled(RwLock<Vec<RingArc>>);
+
+impl Unsettled {
+    fn everything() -> Self {
+        Unsettled(RwLock::new(vec![whole_ring()]))
+    }
+
+    fn contains(&self, key: Key) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).iter().any(|arc| arc.contains(key))
+    }
+
+    fn add(&self, arc: RingArc) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).push(arc);
+    }
+
+    fn remove(&self, arc: RingArc) {
+        let mut arcs = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = arcs.iter().position(|other| *other == arc) {
+            arcs.swap_remove(at);
         }
     }
 }

@@ -1,22 +1,29 @@
 //! All that a peer knows of a domain, as one value: it moves to another peer as a whole.
 
 use crate::admitter::{decode_state, encode_state};
-use apoidea_crawl::{DomainState, InvalidSeen, ReducedSeen, Reductions, Stamp};
-use apoidea_model::{Domain, Pending, UrlHash};
+use apoidea_crawl::{DomainState, InvalidSeen, ReducedSeen, Reductions, Versions};
+use apoidea_model::{Domain, Link, Pending, Slot, Time, UrlHash};
 use apoidea_store::{ReadError, Store};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// URLs that wait at one domain and are moved: what its queue may hold by default.
 const MAX_QUEUE: usize = 100_000;
+/// Clocks of peers may differ by so much; whoever claims more would be right for ever.
+const CLOCK_ERROR: Duration = Duration::from_secs(86_400);
 
 /// All that a peer knows of a domain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Value {
-    pub stamp: Stamp,
+    pub versions: Versions,
     state: Vec<u8>,
     seen: Seen,
     pub queue: Vec<Pending>,
+    errands: Errands,
 }
+
+/// Links of pages that are done, by the place that the page had.
+pub(crate) type Errands = Vec<(Slot, Vec<Link>)>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Seen {
@@ -32,6 +39,7 @@ pub(crate) struct Sound {
     /// What is to be logged.
     pub seen: Vec<UrlHash>,
     pub queue: Vec<Pending>,
+    pub errands: Errands,
 }
 
 /// Why a stranger's value is not taken.
@@ -41,6 +49,8 @@ pub(crate) enum Unsound {
     OtherDomain,
     #[error("its state cannot be read")]
     State,
+    #[error("it was changed more than a day from now")]
+    Tenure,
     #[error("its seen log has made too many journeys")]
     Reductions,
     #[error(transparent)]
@@ -48,8 +58,8 @@ pub(crate) enum Unsound {
 }
 
 impl Value {
-    /// What the store knows; none if the domain is unknown. The stamp is read first: what changes meanwhile comes
-    /// again with the next delta.
+    /// What the store knows; none if the domain is unknown. The versions are read first: what changes
+    /// meanwhile comes again with the next delta.
     pub(crate) fn read(store: &Store, domain: &Domain) -> Result<Option<Self>, ReadError> {
         let Some(bytes) = store.domain(domain)? else { return Ok(None) };
         let state = decode_state(domain, &bytes);
@@ -58,11 +68,22 @@ impl Value {
             state.reductions.has_room().then(|| ReducedSeen::pack(hashes.iter().copied())).flatten();
         let seen = reduced.map_or(Seen::Whole(hashes), Seen::Reduced);
         let queue = store.pending(domain, None, MAX_QUEUE)?;
-        Ok(Some(Value { stamp: state.stamp, state: encode_state(&state), seen, queue }))
+        let errands =
+            store.errands_of(domain)?.into_iter().map(|errand| (errand.slot, errand.links)).collect();
+        Ok(Some(Value {
+            versions: state.versions.clone(),
+            state: encode_state(&state),
+            seen,
+            queue,
+            errands,
+        }))
     }
 
     /// Checks it as a stranger's.
-    pub(crate) fn check(self, domain: &Domain) -> Result<Sound, Unsound> {
+    pub(crate) fn check(self, domain: &Domain, now: Time) -> Result<Sound, Unsound> {
+        if self.versions.latest().begun() > now + CLOCK_ERROR {
+            return Err(Unsound::Tenure);
+        }
         if self.queue.iter().any(|pending| pending.url.host() != domain.as_str()) {
             return Err(Unsound::OtherDomain);
         }
@@ -71,11 +92,11 @@ impl Value {
         if !reductions.is_sound() {
             return Err(Unsound::Reductions);
         }
-        state.stamp = self.stamp;
+        state.versions = self.versions;
         state.reductions = reductions;
         state.counters.queued = self.queue.len() as u64;
         state.counters.admitted = state.counters.admitted.max(seen.len() as u64);
-        Ok(Sound { state, seen, queue: self.queue })
+        Ok(Sound { state, seen, queue: self.queue, errands: self.errands })
     }
 
     /// Bytes that stand for seen URLs.
@@ -97,7 +118,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apoidea_model::{PageUrl, Slot, Target, Time};
+    use apoidea_model::{PageUrl, Target};
     use apoidea_store::Commit;
 
     #[test]
@@ -122,10 +143,10 @@ mod tests {
         store.commit(&commit).unwrap();
         let value = Value::read(&store, &domain).unwrap().unwrap();
         assert!(value.seen_bytes() < 3500, "{} bytes for 1000 URLs", value.seen_bytes());
-        let sound = value.clone().check(&domain).unwrap();
+        let sound = value.clone().check(&domain, Time::ZERO).unwrap();
         let knows = |i| sound.state.reductions.forms(url(i).hash()).any(|form| sound.seen.contains(&form));
         assert!((0..1000).all(knows) && !(1000..2000).any(knows));
         assert_eq!(sound.queue, [pending]);
-        assert!(matches!(value.check(&"b.test".parse().unwrap()), Err(Unsound::OtherDomain)));
+        assert!(matches!(value.check(&"b.test".parse().unwrap(), Time::ZERO), Err(Unsound::OtherDomain)));
     }
 }

@@ -1,7 +1,7 @@
 //! What peers say to each other about the crawl, as bytes: compact, compressed where it pays, and bounded.
 
 use super::{change::Delta, value::Value};
-use apoidea_crawl::Stamp;
+use apoidea_crawl::Versions;
 use apoidea_model::{ContentHash, Domain, Key, Time};
 use apoidea_overlay::{Arc, Kind, Refusal};
 use apoidea_store::Fact;
@@ -27,6 +27,9 @@ pub(crate) const VALUES: Kind = Kind::free(6);
 pub(crate) const PIECE: Kind = Kind::free(7);
 /// "Which content facts of this arc do you have?"
 pub(crate) const FACTS_IN: Kind = Kind::free(8);
+
+/// "Fetch from me, now, what I know of these domains."
+pub(crate) const FETCH: Kind = Kind::free(9);
 
 /// Bytes of a message that certainly fit into a frame, with room for what surrounds them.
 pub(crate) const FRAME_BYTES: usize = 56 * 1024;
@@ -55,10 +58,14 @@ pub(crate) struct LinksAnswer {
 pub(crate) enum DeltaAnswer {
     /// The copy has it.
     Applied,
-    /// The copy is too old for it; the holder fetches a new one.
+    /// The copy lacks more than the change; a new one has to be fetched.
     Behind,
-    /// The copy is newer: somebody else has become the owner meanwhile.
-    Stale(Stamp),
+    /// The copy has all of it, and more: somebody else has become the owner meanwhile.
+    Ahead,
+    /// Either lacks something that the other has.
+    Apart,
+    /// The sender is nowhere near the domain on the ring: nothing is taken from it.
+    Stranger,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -69,7 +76,7 @@ pub(crate) struct CensusAsk {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CensusPage {
-    pub held: Vec<(Domain, Stamp)>,
+    pub held: Vec<(Domain, Versions)>,
     /// Where to go on; none at the end.
     pub after: Option<Domain>,
 }
