@@ -6,7 +6,7 @@ use super::{
     wire::DeltaAnswer,
 };
 use crate::admitter::{decode_state, encode_state};
-use apoidea_crawl::{DomainState, Versions};
+use apoidea_crawl::{DomainState, Stance, Versions};
 use apoidea_model::{Domain, PageUrl, Pending, Time, UrlHash};
 use apoidea_store::{Commit, ReadError, Store};
 use std::collections::{HashMap, HashSet};
@@ -22,11 +22,11 @@ pub(crate) fn versions(store: &Store, domain: &Domain) -> Result<Versions, ReadE
 
 /// What the holder of a copy says to what another copy contains.
 pub(crate) fn compare(mine: &Versions, theirs: &Versions) -> DeltaAnswer {
-    match (mine.contain(theirs), theirs.contain(mine)) {
-        (true, true) => DeltaAnswer::Applied,
-        (true, false) => DeltaAnswer::Ahead,
-        (false, true) => DeltaAnswer::Behind,
-        (false, false) => DeltaAnswer::Apart,
+    match mine.stance(theirs) {
+        Stance::Same => DeltaAnswer::Applied,
+        Stance::Skip => DeltaAnswer::Ahead,
+        Stance::Replace => DeltaAnswer::Behind,
+        Stance::Merge => DeltaAnswer::Apart,
     }
 }
 
