@@ -267,7 +267,7 @@ impl PeerProcess {
 
     /// Stops it in good order.
     pub async fn stop(mut self) {
-        let status = self.end(Signal::Terminate, Duration::from_secs(15)).await;
+        let status = self.end(Signal::Terminate, Duration::from_secs(10)).await;
         assert!(status.is_some_and(|status| status.success()), "{status:?}\n{}", self.words());
     }
 

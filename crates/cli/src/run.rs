@@ -11,7 +11,7 @@ use apoidea_peer::{Config, Peer};
 use std::{io, path::Path, process::ExitCode, time::Duration};
 
 /// A peer that is told to stop has this long; then it is ended as by a crash, which loses nothing either.
-const STOP_WITHIN: Duration = Duration::from_secs(10);
+const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// The network and the pages share one thread, which does 3,000 pages a second; waking a second one for every step of a
 /// page costs a tenth more processor time. Large pages and the disk have threads of their own.
 const WORKER_THREADS: usize = 1;

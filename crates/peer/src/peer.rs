@@ -69,9 +69,9 @@ pub const ARCHIVE_FOLDER: &str = "archive";
 /// Orders to the crawler that may wait.
 const MAX_COMMANDS: usize = 64;
 /// A peer that leaves finishes what is under way within this; what is not finished stays in its queue.
-const REST_WITHIN: Duration = Duration::from_secs(4);
+const REST_WITHIN: Duration = Duration::from_millis(2000);
 /// It answers others for so long at most, until they have taken over.
-const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(3);
+const TAKEN_OVER_WITHIN: Duration = Duration::from_millis(1500);
 
 /// A running peer.
 pub struct Peer {
