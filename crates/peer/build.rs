@@ -9,7 +9,8 @@ use std::{
 };
 
 fn main() -> io::Result<()> {
-    let ui = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui");
+    let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo always names it"));
+    let ui = package.join("../../ui");
     println!("cargo::rerun-if-changed={}", ui.join("dist").display());
     println!("cargo::rerun-if-changed={}", ui.join("unbuilt.html").display());
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo always names it"));
