@@ -4,7 +4,7 @@ import { countries } from "./build/countries.ts";
 import { world } from "./build/world.ts";
 
 export default defineConfig({
-  plugins: [svelte(), world(), countries("dist/countries.mmdb")],
+  plugins: [svelte(), world(), countries("dist/countries.mmdb.br")],
   build: {
     outDir: "dist/site",
     emptyOutDir: true,

@@ -24,7 +24,7 @@ fn main() -> io::Result<()> {
     } else {
         fs::copy(ui.join("unbuilt.html"), site.join("index.html"))?;
     }
-    let (countries, embedded) = (ui.join("dist/countries.mmdb"), out.join("countries.mmdb"));
+    let (countries, embedded) = (ui.join("dist/countries.mmdb.br"), out.join("countries.mmdb.br"));
     if countries.exists() { fs::copy(countries, embedded).map(drop) } else { fs::write(embedded, []) }
 }
 

@@ -60,7 +60,7 @@ pub async fn serve(listener: TcpListener, handle: Handle, access: Arc<Access>, s
     let (history, journal) = (History::open(&handle.store), Journal::new());
     tokio::spawn(history.clone().follow(handle.watch_status(), handle.store.clone()));
     tokio::spawn(journal.clone().follow(handle.watch_status()));
-    let (guard, places) = (Arc::new(Guard::new()), Arc::new(Places::open()));
+    let (guard, places) = (Arc::new(Guard::new()), Arc::new(Places::default()));
     let router = router(Api { handle, access, guard, history, journal, places });
     let serving = axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>());
     if let Err(error) = serving.with_graceful_shutdown(stop.cancelled_owned()).await {
