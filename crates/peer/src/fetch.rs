@@ -11,6 +11,7 @@ use crate::{
     judge,
     reach::{Contactable, Refusal},
     throttle::{Throttle, Ticket},
+    trust::{self, TrustError},
 };
 use apoidea_model::{Domain, PageUrl};
 use apoidea_store::archive::Head;
@@ -20,13 +21,11 @@ use reqwest::{
     dns::{Addrs, Name, Resolve, Resolving},
     header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HeaderMap, HeaderValue},
 };
-use rustls_platform_verifier::Verifier;
 use std::{
     collections::HashMap,
     error::Error as _,
     io,
     net::{IpAddr, SocketAddr},
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -140,12 +139,12 @@ pub enum FetchError {
 /// Why no fetcher could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// A file of trusted certificates cannot be used.
-    #[error("cannot use the trusted certificates in {path}: {why}", path = .0.display(), why = .1)]
-    Certificates(PathBuf, String),
-    /// TLS cannot be set up.
-    #[error("cannot set up TLS: {0}")]
-    Tls(String),
+    /// There is nobody whose certificates can be believed.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// There is no client.
+    #[error("cannot set up HTTP: {0}")]
+    Client(String),
 }
 
 impl Fetcher {
@@ -160,7 +159,7 @@ impl Fetcher {
         let client = Client::builder()
             .user_agent(USER_AGENT)
             .default_headers(default_headers())
-            .tls_backend_preconfigured(tls_config(config)?)
+            .tls_backend_preconfigured(trust::client_config(&config.trusted_certificates)?)
             .dns_resolver(pins.clone())
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
@@ -173,7 +172,7 @@ impl Fetcher {
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(READ_TIMEOUT)
             .build()
-            .map_err(|error| SetupError::Tls(describe(&error)))?;
+            .map_err(|error| SetupError::Client(describe(&error)))?;
         let private = Gaps {
             host: config.private_delay_ms.as_millis(),
             address: config.private_address_delay_ms.as_millis(),
@@ -289,28 +288,6 @@ fn default_headers() -> HeaderMap {
         (ACCEPT, HeaderValue::from_static(ACCEPTED)),
         (ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_ENCODINGS)),
     ])
-}
-
-/// The system's certificates and the configured ones, with the one cryptography provider of the whole program.
-fn tls_config(config: &CrawlConfig) -> Result<rustls::ClientConfig, SetupError> {
-    let unusable = |error: rustls::Error| SetupError::Tls(error.to_string());
-    let mut extra = Vec::new();
-    for path in &config.trusted_certificates {
-        extra.extend(certificates(path).map_err(|why| SetupError::Certificates(path.clone(), why))?);
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier = Verifier::new_with_extra_roots(extra, provider.clone()).map_err(unusable)?;
-    let builder = rustls::ClientConfig::builder_with_provider(provider);
-    let builder = builder.with_safe_default_protocol_versions().map_err(unusable)?;
-    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
-}
-
-fn certificates(path: &PathBuf) -> Result<Vec<rustls::pki_types::CertificateDer<'static>>, String> {
-    use rustls::pki_types::{CertificateDer, pem::PemObject};
-    let found: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(path).map_err(|error| error.to_string())?.collect();
-    let found = found.map_err(|error| error.to_string())?;
-    if found.is_empty() { Err("there is no certificate in it".to_owned()) } else { Ok(found) }
 }
 
 fn classify(error: &reqwest::Error) -> FetchError {

@@ -37,6 +37,7 @@ mod status;
 mod steward;
 mod swarm;
 mod throttle;
+mod trust;
 #[cfg(test)]
 mod typescript;
 mod writer;
