@@ -20,6 +20,10 @@ const LONGEST_PAGE: usize = 64;
 pub fn run(kind: Kind) -> anyhow::Result<()> {
     let mut link = String::new();
     io::stdin().read_line(&mut link).context("nobody said what to show")?;
+    // An older Windows may have no web view. Its browser shows the dashboard as well.
+    if kind == Kind::Dashboard && tauri::webview_version().is_err() {
+        return tauri_plugin_opener::open_url(link.trim(), None::<&str>).context("there is no browser");
+    }
     show(kind, link.trim(), None, |app| obey(&app, io::stdin().lines()))
 }
 
