@@ -4,6 +4,7 @@ import hashlib
 import json
 import tomllib
 
+import limits
 import shell
 
 # Licences that let us give the programs away; a new one is looked at by a person.
@@ -21,6 +22,7 @@ def check(dist, _work):
     for name, expected in sums.items():
         assert hashlib.sha256((dist / name).read_bytes()).hexdigest() == expected, name
         assert shell.version() in name, f"{name} does not say which version it is"
+        limits.check_download(dist / name)
     for bom in dist.glob("*.cdx.json"):
         check_bom(json.loads(bom.read_text()))
 
