@@ -5,15 +5,19 @@ use crate::{
     screen::{Screen, wait},
 };
 use std::{
+    env,
+    ffi::OsStr,
     fs::{self, File},
     ops::Deref,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
 };
 use tempfile::TempDir;
 
-/// The program.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_apoidea-desktop");
+/// Names the program to test instead of the one just built: that of an installed package.
+const INSTALLED: &str = "APOIDEA_DESKTOP";
+/// The program just built.
+const BUILT: &str = env!("CARGO_BIN_EXE_apoidea-desktop");
 
 /// A running app, and its peer's API; dropping it kills it.
 pub struct App {
@@ -88,6 +92,16 @@ impl Drop for App {
     }
 }
 
+/// The program that is tested.
+pub fn program() -> PathBuf {
+    env::var_os(INSTALLED).map_or_else(|| PathBuf::from(BUILT), PathBuf::from)
+}
+
+/// Where files are kept for people to look at, beside what was built.
+pub fn artefacts() -> PathBuf {
+    Path::new(BUILT).ancestors().nth(2).unwrap().join("artefacts/desktop")
+}
+
 /// A home of its own.
 pub fn home() -> TempDir {
     tempfile::Builder::new().prefix("apoidea-desktop-").tempdir().unwrap()
@@ -101,13 +115,13 @@ pub fn agree(home: &Path) {
 
 /// The command that starts the app in this home.
 pub fn command(screen: &Screen, home: &Path) -> Command {
-    let mut command = at_home(screen, PROGRAM, home);
+    let mut command = at_home(screen, program(), home);
     command.args(words(home));
     command
 }
 
 /// Any program in this home; what it prints is kept there.
-pub fn at_home(screen: &Screen, program: &str, home: &Path) -> Command {
+pub fn at_home(screen: &Screen, program: impl AsRef<OsStr>, home: &Path) -> Command {
     let mut command = screen.command(program);
     for name in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"] {
         command.env(name, home);

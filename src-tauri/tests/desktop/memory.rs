@@ -2,7 +2,7 @@
 //! `docs/desktop.md`; the release build is measured with `--release`.
 
 use crate::{
-    app::{App, PROGRAM, home},
+    app::{App, home, program},
     family,
     screen::{Screen, look, wait},
 };
@@ -23,7 +23,7 @@ const REST: Duration = Duration::from_secs(40);
 
 /// The peer without the app, built beside it.
 fn headless(home: &Path) -> Child {
-    let program = Path::new(PROGRAM).with_file_name("apoidea");
+    let program = program().with_file_name("apoidea");
     let mut command = Command::new(program);
     command.arg("--data").arg(home.join("data")).arg("--config").arg(home.join("apoidea.toml"));
     for setting in

@@ -2,13 +2,12 @@
 //! software alone, since there is no graphics card behind this screen.
 
 use crate::{
-    app::{PROGRAM, at_home, home},
+    app::{at_home, home, program},
     family,
     screen::{Screen, look},
 };
 use std::{
     io::{BufRead, BufReader, Write},
-    path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -20,7 +19,7 @@ const WATCHED: Duration = Duration::from_secs(30);
 
 /// A crawl of the made-up web, some twenty pages a second, and a link to its dashboard.
 fn demo() -> (Child, String) {
-    let mut command = Command::new(Path::new(PROGRAM).with_file_name("apoidea"));
+    let mut command = Command::new(program().with_file_name("apoidea"));
     command.args(["demo", "--peers", "1", "--hosts", "100", "--pages", "100000", "--delay", "5000"]);
     let mut demo = command.stdout(Stdio::piped()).spawn().expect("build it first: cargo build -p apoidea");
     let lines = BufReader::new(demo.stdout.take().unwrap()).lines();
@@ -35,7 +34,7 @@ fn the_screensaver_takes_little_of_a_processor() {
     let screen = Screen::start().expect("an X server");
     let (mut demo, link) = demo();
     let home = home();
-    let mut command = at_home(&screen, PROGRAM, home.path());
+    let mut command = at_home(&screen, program(), home.path());
     let mut viewer = command.args(["--view", "screensaver"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut ear = viewer.stdin.take().unwrap();
     writeln!(ear, "{link}&page=screensaver").unwrap();

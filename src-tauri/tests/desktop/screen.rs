@@ -2,8 +2,9 @@
 
 use std::{
     error::Error,
+    ffi::OsStr,
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Stdio},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
@@ -91,7 +92,7 @@ impl Screen {
     }
 
     /// A program on this desktop.
-    pub fn command(&self, program: &str) -> Command {
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env("DISPLAY", &self.display).env("DBUS_SESSION_BUS_ADDRESS", &self.bus);
         command
@@ -241,8 +242,7 @@ pub fn look<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Optio
 
 /// Where a file is kept for people to look at.
 pub fn artefact(name: &str) -> PathBuf {
-    let target = Path::new(crate::app::PROGRAM).ancestors().nth(2).unwrap();
-    let folder = target.join("artefacts/desktop");
+    let folder = crate::app::artefacts();
     std::fs::create_dir_all(&folder).unwrap();
     folder.join(name)
 }

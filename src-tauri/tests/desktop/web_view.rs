@@ -2,7 +2,7 @@
 
 use crate::{
     api::Api,
-    app::{PROGRAM, at_home, home, words},
+    app::{at_home, home, program, words},
     screen::{Screen, wait},
 };
 use base64::prelude::*;
@@ -38,7 +38,7 @@ impl View {
             .unwrap();
         let api = Api::of(home);
         let url = format!("http://127.0.0.1:{port}/session");
-        let app = json!({ "tauri:options": { "application": PROGRAM, "args": words(home) } });
+        let app = json!({ "tauri:options": { "application": program(), "args": words(home) } });
         let wanted = json!({ "capabilities": { "alwaysMatch": app } });
         let session = wait("the web view to be driven", || {
             api.answer(api.request("POST", &url).body(wanted.to_string()))
