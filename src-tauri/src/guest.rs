@@ -2,6 +2,8 @@
 //!
 //! It is a window on the app that runs already, ends when it is closed, and starts the app into the tray if there is none.
 
+#[cfg(target_os = "linux")]
+use crate::screensaver::{Owner, Screensaver};
 use crate::{
     engine,
     launch::{Canvas, Place},
@@ -27,7 +29,23 @@ pub fn run(place: &Place, canvas: Option<Canvas>) -> anyhow::Result<()> {
     let folder = engine::data_folder(place)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let link = runtime.block_on(link(&folder, place))?;
-    viewer::show(Kind::Screensaver, &link, canvas, |_| ())
+    present(&link, canvas)
+}
+
+/// Without a web view where there is an X server.
+#[cfg(target_os = "linux")]
+fn present(link: &str, canvas: Option<Canvas>) -> anyhow::Result<()> {
+    match Screensaver::open(canvas) {
+        Ok(screensaver) => screensaver.run(link, Owner::Starter),
+        Err(error) if canvas.is_some() => Err(error),
+        Err(_) => viewer::show(Kind::Screensaver, link, |_| ()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn present(link: &str, canvas: Option<Canvas>) -> anyhow::Result<()> {
+    anyhow::ensure!(canvas.is_none(), "windows inside others are an affair of X servers");
+    viewer::show(Kind::Screensaver, link, |_| ())
 }
 
 async fn link(folder: &Path, place: &Place) -> anyhow::Result<String> {

@@ -8,7 +8,6 @@
 
 mod activity;
 mod app;
-mod canvas;
 mod engine;
 mod guest;
 mod launch;
@@ -18,6 +17,8 @@ mod login;
 mod lull;
 mod menu;
 mod order;
+#[cfg(target_os = "linux")]
+mod screensaver;
 mod termination;
 mod tray;
 mod update;

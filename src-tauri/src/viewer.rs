@@ -3,10 +3,10 @@
 //! The app says on standard input what to show: a link of the peer first, then names of pages. A link on the command line
 //! could be read by everybody on the computer. When the app ends, so does its word, and the window closes.
 
+#[cfg(target_os = "linux")]
+use crate::screensaver::{Owner, Screensaver};
 use crate::{
     activity::Activity,
-    canvas,
-    launch::Canvas,
     window::{self, Kind},
 };
 use anyhow::Context;
@@ -20,34 +20,30 @@ const LONGEST_PAGE: usize = 64;
 pub fn run(kind: Kind) -> anyhow::Result<()> {
     let mut link = String::new();
     io::stdin().read_line(&mut link).context("nobody said what to show")?;
+    let link = link.trim();
     // An older Windows may have no web view. Its browser shows the dashboard as well.
     if kind == Kind::Dashboard && tauri::webview_version().is_err() {
-        return tauri_plugin_opener::open_url(link.trim(), None::<&str>).context("there is no browser");
+        return tauri_plugin_opener::open_url(link, None::<&str>).context("there is no browser");
     }
-    show(kind, link.trim(), None, |app| obey(&app, io::stdin().lines()))
+    #[cfg(target_os = "linux")]
+    if kind == Kind::Screensaver
+        && let Ok(screensaver) = Screensaver::open(None)
+    {
+        return screensaver.run(link, Owner::App);
+    }
+    show(kind, link, |app| obey(&app, io::stdin().lines()))
 }
 
-/// Shows a link until the window is closed, in somebody else's window if there is one; beside it, `follow` runs in a
-/// thread of its own.
-pub fn show(
-    kind: Kind,
-    link: &str,
-    canvas: Option<Canvas>,
-    follow: impl FnOnce(AppHandle) + Send + 'static,
-) -> anyhow::Result<()> {
+/// Shows a link in a web view until the window is closed; beside it, `follow` runs in a thread of its own.
+pub fn show(kind: Kind, link: &str, follow: impl FnOnce(AppHandle) + Send + 'static) -> anyhow::Result<()> {
     let link = link.to_owned();
     let app = tauri::Builder::default()
         .plugin(tauri_plugin_opener::init())
         .setup(move |app| {
-            let place = canvas.map_or(window::Place::OfItsOwn, |_| window::Place::Inside);
-            let window = window::open(app.handle(), kind, place, &link)?;
-            if let Some(canvas) = canvas {
-                canvas::move_into(&window, canvas)?;
-            }
+            window::open(app.handle(), kind, &link)?;
             let handle = app.handle().clone();
             thread::Builder::new().name("follow".to_owned()).spawn(move || follow(handle))?;
-            // Whoever owns the window that is drawn in decides when it is over.
-            if kind == Kind::Screensaver && canvas.is_none() {
+            if kind == Kind::Screensaver {
                 let handle = app.handle().clone();
                 thread::Builder::new().name("wake".to_owned()).spawn(move || close_at_input(&handle))?;
             }

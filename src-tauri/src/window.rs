@@ -1,7 +1,7 @@
 //! A window on a page that the peer serves: the dashboard or the screensaver. Opened by `viewer`.
 
 use anyhow::Context;
-use tauri::{AppHandle, Manager, Url, WebviewUrl, WebviewWindow, WebviewWindowBuilder, window::Color};
+use tauri::{AppHandle, Manager, Url, WebviewUrl, WebviewWindowBuilder, window::Color};
 use tauri_plugin_opener::OpenerExt;
 
 /// Where the dashboard's screensaver goes when it has seen a key or the mouse.
@@ -24,15 +24,6 @@ pub enum Kind {
     Screensaver,
 }
 
-/// Where a window is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// On the desktop.
-    OfItsOwn,
-    /// In a window of somebody else, into which it moves before it is seen.
-    Inside,
-}
-
 impl Kind {
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -44,7 +35,7 @@ impl Kind {
 }
 
 /// Opens the window at a link of the peer.
-pub fn open(app: &AppHandle, kind: Kind, place: Place, link: &str) -> anyhow::Result<WebviewWindow> {
+pub fn open(app: &AppHandle, kind: Kind, link: &str) -> anyhow::Result<()> {
     let url: Url = link.parse().context("the peer's link is no URL")?;
     let home = url.origin();
     let (for_leaving, for_links) = (app.clone(), app.clone());
@@ -64,9 +55,9 @@ pub fn open(app: &AppHandle, kind: Kind, place: Place, link: &str) -> anyhow::Re
             url.path() != LEAVE_PATH
         });
     let builder = match kind {
-        _ if place == Place::Inside => builder.decorations(false).visible(false).background_color(NIGHT),
         Kind::Dashboard => builder.inner_size(1180.0, 820.0).min_inner_size(380.0, 480.0),
-        // It is looked at and never typed into: the first key goes where it would have gone without it.
+        // It is looked at and never typed into: the first key goes where it would have gone without it. Under Wayland
+        // nobody can ask for that.
         Kind::Screensaver => builder
             .fullscreen(true)
             .decorations(false)
@@ -76,7 +67,7 @@ pub fn open(app: &AppHandle, kind: Kind, place: Place, link: &str) -> anyhow::Re
             .focused(false)
             .background_color(NIGHT),
     };
-    builder.build().context("no window can be opened")
+    builder.build().map(drop).context("no window can be opened")
 }
 
 /// Brings the window to the front, at a page of the dashboard.

@@ -43,6 +43,7 @@ pub struct Menu {
 /// A desktop that is gone when it is dropped.
 pub struct Screen {
     display: String,
+    server_id: u32,
     bus: String,
     parts: Vec<Child>,
     _turn: MutexGuard<'static, ()>,
@@ -51,14 +52,20 @@ pub struct Screen {
 impl Screen {
     /// Starts one; `None` where there is no X server to start.
     pub fn start() -> Option<Self> {
+        Screen::of_size(1280, 900)
+    }
+
+    /// Starts one of this size.
+    pub fn of_size(width: u32, height: u32) -> Option<Self> {
+        let size = format!("{width}x{height}x24");
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut server = Command::new("Xvfb")
-            .args(["-displayfd", "1", "-screen", "0", "1280x900x24", "-nolisten", "tcp"])
+            .args(["-displayfd", "1", "-screen", "0", &size, "-nolisten", "tcp"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .ok()?;
-        let display = format!(":{}", first_line(&mut server));
+        let (display, server_id) = (format!(":{}", first_line(&mut server)), server.id());
         let mut bus = Command::new("dbus-daemon")
             .args(["--session", "--nofork", "--print-address=1"])
             .stdout(Stdio::piped())
@@ -66,7 +73,7 @@ impl Screen {
             .spawn()
             .unwrap();
         let address = first_line(&mut bus);
-        let mut screen = Screen { display, bus: address, parts: vec![bus, server], _turn: turn };
+        let mut screen = Screen { display, server_id, bus: address, parts: vec![bus, server], _turn: turn };
         screen.run("openbox", &[]);
         screen.run(
             "trayer",
@@ -89,6 +96,11 @@ impl Screen {
     /// What the X server is called.
     pub fn display(&self) -> &str {
         &self.display
+    }
+
+    /// The X server's process.
+    pub fn server_id(&self) -> u32 {
+        self.server_id
     }
 
     /// A program on this desktop.
