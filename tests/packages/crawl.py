@@ -53,21 +53,25 @@ class Peer:
 
 
 def wait_until_done(peers, seconds=400):
-    """Waits until no peer has anything left, three looks in a row."""
-    looks = collections.deque(maxlen=3)
+    """Waits until no peer has anything left, in three reports of each in a row after the first page."""
+    quiet = {}
 
     def done():
-        looks.append(all(swarm.is_done(peer.ask("/api/status")) for peer in peers))
-        return len(looks) == 3 and all(looks)
+        statuses = [peer.ask("/api/status") for peer in peers]
+        is_done = any(status["totals"]["pages"] for status in statuses) and all(map(swarm.is_done, statuses))
+        for peer, status in zip(peers, statuses):
+            quiet[peer] = quiet.get(peer, set()) | {status["at"]} if is_done else set()
+        return min(map(len, quiet.values())) >= 3
 
     shell.wait("the crawl to end", done, seconds)
 
 
-def fetched(web):
-    """How often each page that is due was asked for."""
+def check_fetched(web):
+    """That each page that is due was asked for exactly once."""
     due = set(web.control("must-fetch").decode().split())
     counts = collections.Counter(url(visit) for visit in json.loads(web.control("log"))["visits"])
-    return {page: counts[page] for page in due}
+    wrong = {page: counts[page] for page in due if counts[page] != 1}
+    assert not wrong, f"{len(wrong)} of {len(due)} pages were not fetched exactly once, as {list(wrong.items())[:10]}"
 
 
 def target_folder():

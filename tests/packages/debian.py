@@ -81,8 +81,7 @@ def check_upgrade(root, package, work):
         peer.process.wait(shell.PATIENCE)
         (root.folder / "srv/ca.pem").unlink()
         assert (data / "identity").read_bytes() == identity
-        wrong = {page: times for page, times in crawl.fetched(web).items() if times != 1}
-        assert not wrong, f"not fetched exactly once: {wrong}"
+        crawl.check_fetched(web)
     finally:
         web.stop()
 

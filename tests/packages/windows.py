@@ -6,7 +6,9 @@ Wine has no web view: the tray app is installed and looked at, but only the head
 import json
 import os
 import re
+import shutil
 import subprocess
+import urllib.parse
 
 import crawl
 import shell
@@ -17,6 +19,8 @@ INSTALLED = PROGRAMS | {"Apoidea.scr", "WebView2Loader.dll", "third-party-licenc
 # Libraries that must be on no list: they come with the compiler, not with Windows.
 FOREIGN = re.compile(r"(?i)libgcc|libstdc|winpthread|msvcr1|vcruntime")
 UNINSTALL = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\Apoidea"
+# Where a new peer lands on the ring is chance: in one of four trials somebody gets none of the domains.
+TRIALS = 12
 RUN = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Run"
 
 
@@ -29,7 +33,7 @@ def check(dist, work):
         check_program(system.folder / program)
     assert "--hidden" in system.registry(RUN, "Apoidea")
     check_one_network(system, work)
-    data = system.profile / "AppData/Local/apoidea/data"
+    data = system.data
     identity = (data / "identity").read_bytes()
     system.install(installer)
     check_installed(system, shell.version())
@@ -54,6 +58,7 @@ class Wine:
         self.run("wineboot", "--init")
         self.profile = shell.only(self.prefix / "drive_c/users", "[!P]*")
         self.folder = self.profile / "AppData/Local/Programs/Apoidea"
+        self.data = self.profile / "AppData/Local/apoidea/data"
         shell.run("x86_64-w64-mingw32-gcc", "-shared", "-O2", "-o", work / "bcryptprimitives.dll",
                   shell.TOP / "tests/packages/process_prng.c", "-ladvapi32")
         self.shim = work / "bcryptprimitives.dll"
@@ -99,34 +104,55 @@ def check_program(program):
 
 def check_one_network(system, work):
     """Two peers of Linux and one of Windows divide a web among them; every page is fetched once."""
-    web = crawl.toyweb(work)
+    web = crawl.toyweb(work, hosts=24)
     peers = []
     try:
-        binaries = os.environ.get("APOIDEA_BINARIES") or f"{crawl.target_folder()}/release"
-        for number in range(2):
-            data = work / f"linux-{number}"
-            command = [f"{binaries}/apoidea", "--data", data, "run", *crawl.settings(web, web.certificate, entries(peers))]
-            peers.append(crawl.Peer(subprocess.Popen(command, stdout=subprocess.DEVNULL), data))
-        options = crawl.settings(web, f"Z:{web.certificate}", entries(peers))
-        windows = crawl.Peer(system.start("run", *options), system.profile / "AppData/Local/apoidea/data")
-        peers.append(windows)
-        shell.wait("one ring of three", lambda: abs(sum(peer.ask("/api/peers")["share"] for peer in peers) - 1) < 1e-9)
+        for _ in range(TRIALS):
+            peers = start_trio(system, web, work)
+            if len(owners(peers[0], web)) == len(peers):
+                break
+            end_trio(system, peers)
         peers[0].seed(web)
         crawl.wait_until_done(peers)
-        wrong = {page: times for page, times in crawl.fetched(web).items() if times != 1}
-        assert not wrong, f"not fetched exactly once: {wrong}"
+        crawl.check_fetched(web)
         shares = [peer.ask("/api/status")["totals"]["pages"] for peer in peers]
         assert all(shares), f"a peer did nothing: {shares}"
         print(f"pages fetched by two peers of Linux and one of Windows: {json.dumps(shares)}")
     finally:
-        system.end()
-        for peer in peers:
-            peer.kill()
+        end_trio(system, peers)
         web.stop()
+
+
+def start_trio(system, web, work):
+    """Two peers of Linux and one of Windows, all new, in one ring."""
+    binaries = os.environ.get("APOIDEA_BINARIES") or f"{crawl.target_folder()}/release"
+    peers = []
+    for number in range(2):
+        data = work / f"linux-{number}"
+        shutil.rmtree(data, ignore_errors=True)
+        command = [f"{binaries}/apoidea", "--data", data, "run", *crawl.settings(web, web.certificate, entries(peers))]
+        peers.append(crawl.Peer(subprocess.Popen(command, stdout=subprocess.DEVNULL), data))
+    shutil.rmtree(system.data, ignore_errors=True)
+    options = crawl.settings(web, f"Z:{web.certificate}", entries(peers))
+    peers.append(crawl.Peer(system.start("run", *options), system.data))
+    shell.wait("one ring of three", lambda: abs(sum(peer.ask("/api/peers")["share"] for peer in peers) - 1) < 1e-9)
+    return peers
+
+
+def end_trio(system, peers):
+    system.end()
+    for peer in peers:
+        peer.kill()
 
 
 def entries(peers):
     return [peers[0].ask("/api/peers")["listens"][0]] if peers else []
+
+
+def owners(peer, web):
+    """Who is responsible for any of the web's domains."""
+    hosts = {urllib.parse.urlsplit(page).hostname for page in web.control("must-fetch").decode().split()}
+    return {peer.ask(f"/api/owners?domain={host}")[0] for host in hosts}
 
 
 def check_removal(system, installer, data):
