@@ -1,12 +1,11 @@
 """The Debian packages: installed into a fresh system, used, upgraded, purged."""
 
-import contextlib
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 
 import crawl
 import limits
@@ -94,47 +93,19 @@ def check_full(package, work):
     shell.run("desktop-file-validate", share / "applications/org.apoidea.desktop.desktop", root.folder / "etc/xdg/autostart/org.apoidea.desktop.desktop")
     shell.run("appstreamcli", "validate", "--no-net", share / "metainfo/org.apoidea.desktop.metainfo.xml")
     assert os.readlink(root.folder / "usr/libexec/xscreensaver/apoidea") == "../../bin/apoidea-desktop"
-    check_tray(root)
+    check_tray(root, work)
     root.run("apt-get", "purge", "--yes", "--quiet=2", "apoidea")
     # What the app kept in its user's home is theirs; what came along as a dependency is the system's.
     ours = {path for path in root.files() - before if "apoidea" in path and not path.startswith("root/")}
     assert not ours, f"purging left {sorted(ours)}"
 
 
-@contextlib.contextmanager
-def desktop():
-    """A screen with a tray and a session's bus; gives their names and the folder of the bus."""
-    with contextlib.ExitStack() as parts:
-        folder = parts.enter_context(tempfile.TemporaryDirectory(dir="/tmp"))
-        def start(*command, **options):
-            part = subprocess.Popen(command, stderr=subprocess.DEVNULL, text=True, **{"stdout": subprocess.DEVNULL} | options)
-            parts.callback(lambda: (part.kill(), part.wait()))
-            return part
-
-        server = start("Xvfb", "-displayfd", "1", "-screen", "0", "1280x900x24", "-nolisten", "tcp", stdout=subprocess.PIPE)
-        screen = {"DISPLAY": ":" + server.stdout.readline().strip(), "GDK_BACKEND": "x11", "NO_AT_BRIDGE": "1"}
-        bus = start("dbus-daemon", "--session", "--nofork", f"--address=unix:path={folder}/bus", "--print-address=1", stdout=subprocess.PIPE)
-        screen["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
-        environment = os.environ | screen
-        start("openbox", env=environment)
-        start("trayer", "--edge", "top", "--align", "left", "--widthtype", "request", "--SetDockType", "true", env=environment)
-        yield screen, folder
-
-
-def check_tray(root):
-    """The installed app starts and its icon is in the tray."""
-    with desktop() as (screen, bus):
-        home = {name: "/root" for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")}
-        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "WEBKIT_DISABLE_COMPOSITING_MODE": "1", "LIBGL_ALWAYS_SOFTWARE": "1"} | screen | home
-        alone = [f"--set={setting}" for setting in ("api.port=0", "network.port=0", 'network.listen=["127.0.0.1"]', "network.local_network=off")]
-        app = root.start("apoidea-desktop", "--hidden", *alone, binds=("/tmp/.X11-unix", bus),
-                         env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            def icon():
-                assert app.poll() is None, "the app ended"
-                return "tray app apoidea" in shell.run("xwininfo", "-root", "-tree", env=os.environ | screen)
-
-            shell.wait("the icon in the tray", icon)
-        finally:
-            app.kill()
-            app.wait()
+def check_tray(root, work):
+    """The installed app reaches the tray, and everything that can be chosen there is chosen with the mouse."""
+    app = work / "apoidea-desktop"
+    app.write_text(f'#!/bin/sh\nexec {shlex.join(root.command("/usr/bin/apoidea-desktop", binds=("/tmp",)))} "$@"\n')
+    app.chmod(0o755)
+    clicks = shlex.split(os.environ.get("APOIDEA_CLICKS", "cargo test --locked -p apoidea-desktop --test desktop"))
+    said = shell.run(*clicks, "tray::", cwd=shell.TOP, env=os.environ | {"APOIDEA_DESKTOP": str(app)})
+    assert "1 passed" in said, said
+    print("the installed app was paused, limited, snoozed, looked at and quit from its tray")
