@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Purpose::Inside(canvas) => guest::run(&launch.place, Some(canvas)),
         _ => {
             apoidea_governor::heap::share();
+            apoidea_governor::open_files::allow_all();
             app::run(launch)
         }
     };

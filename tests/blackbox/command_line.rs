@@ -118,9 +118,9 @@ fn a_wrong_setting_is_refused_with_file_line_field_and_range() {
     let file = folder.path().join("mine.toml");
     let name = file.to_str().unwrap();
     for (text, words) in [
-        ("[crawl]\nports = [80]\nfetches = 5000\n", &["mine.toml", "line 3", "fetches", "1 to 1024"][..]),
-        ("[crawl]\nfetches = -1\n", &["mine.toml", "line 2", "fetches", "1 to 1024"]),
-        ("[crawl]\nfetches = \"many\"\n", &["mine.toml", "line 2", "fetches", "1 to 1024"]),
+        ("[crawl]\nports = [80]\nfetches = 5000\n", &["mine.toml", "line 3", "fetches", "1 to 4096"][..]),
+        ("[crawl]\nfetches = -1\n", &["mine.toml", "line 2", "fetches", "1 to 4096"]),
+        ("[crawl]\nfetches = \"many\"\n", &["mine.toml", "line 2", "fetches", "1 to 4096"]),
         ("[crawl]\nfetchs = 5\n", &["mine.toml", "line 2", "fetchs"]),
         ("[nonsense]\n", &["mine.toml", "line 1", "nonsense"]),
         ("[crawl]\nseeds = [\"ftp://a.example/\"]\n", &["mine.toml", "line 2", "seeds", "ftp"]),
@@ -139,7 +139,7 @@ fn a_wrong_setting_is_refused_with_file_line_field_and_range() {
     }
     let missing = folder.path().join("missing.toml");
     for (setting, words) in [
-        ("crawl.fetches=0", &["crawl.fetches=0", "1 to 1024"][..]),
+        ("crawl.fetches=0", &["crawl.fetches=0", "1 to 4096"][..]),
         ("crawl.depth=99999", &["crawl.depth=99999", "0 to 10000"]),
         ("crawl.nonsense=1", &["crawl.nonsense=1", "nonsense"]),
         ("nonsense.x=1", &["nonsense"]),

@@ -23,6 +23,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     apoidea_peer::governor::heap::share();
+    apoidea_peer::governor::open_files::allow_all();
     let arguments = Arguments::parse();
     match execute(arguments) {
         Ok(code) => code,

@@ -12,6 +12,7 @@ mod desktop;
 mod governor;
 pub mod heap;
 mod latch;
+pub mod open_files;
 pub mod precedence;
 mod preferences;
 mod preset;

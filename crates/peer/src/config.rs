@@ -73,7 +73,7 @@ pub struct CrawlConfig {
     /// Ports that may be contacted. A crawler that can be sent to any port is a port scanner.
     pub ports: Vec<u16>,
     /// Fetches at the same time, each of another host. 32 saturate a home connection with pages of usual size.
-    pub fetches: Bounded<1, 1024>,
+    pub fetches: Bounded<1, 4096>,
     /// URLs of one domain that wait at most; the least important beyond that are dropped and counted.
     pub queue_per_domain: Bounded<100, 100_000_000>,
     /// URLs that wait at most in all. 20 million take about 2 GiB of disk.
@@ -376,11 +376,11 @@ mod tests {
     #[test]
     fn a_bad_value_is_refused_with_file_line_field_and_range() {
         let message = load("[crawl]\nseeds = []\nfetches = 0\n").unwrap_err().to_string();
-        for part in ["apoidea.toml", "line 3", "fetches = 0", "1 to 1024"] {
+        for part in ["apoidea.toml", "line 3", "fetches = 0", "1 to 4096"] {
             assert!(message.contains(part), "{part:?} is missing in: {message}");
         }
         let message = load("[crawl]\nfetches = \"many\"\n").unwrap_err().to_string();
-        assert!(message.contains("line 2") && message.contains("1 to 1024"), "{message}");
+        assert!(message.contains("line 2") && message.contains("1 to 4096"), "{message}");
     }
 
     #[test]
@@ -398,7 +398,7 @@ mod tests {
         let config = config.with("crawl.seeds=[\"http://a.example/\"]").unwrap();
         assert_eq!((config.crawl.seeds.len(), config.crawl.fetches.value()), (1, 8));
         for (bad, part) in [
-            ("crawl.fetches=0", "1 to 1024"),
+            ("crawl.fetches=0", "1 to 4096"),
             ("crawl.fetches", "section.field=value"),
             ("fetches=1", "section.field"),
             ("crowl.fetches=1", "no section"),

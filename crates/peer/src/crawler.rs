@@ -453,7 +453,7 @@ impl Crawler {
         parts.frontier.set_fetches(if is_still { 0 } else { fetches });
         parts.frontier.set_resident(squeeze.of(parts.usual_sizes.0, LEAST_RESIDENT));
         parts.admitter.set_seen_budget(squeeze.of(parts.usual_sizes.1, LEAST_SEEN_BYTES));
-        self.max_processing = squeeze.of(Processing::MAX_PAGES, fetches);
+        self.max_processing = squeeze.of(Processing::MAX_PAGES.max(parts.fetches), fetches);
     }
 
     fn next_wake(&self) -> Instant {

@@ -19,7 +19,7 @@ pub(crate) struct Processing {
 }
 
 impl Processing {
-    /// Most pages in processing.
+    /// Most pages in processing, unless there may be more fetches than that.
     pub(crate) const MAX_PAGES: usize = 1024;
 
     pub(crate) fn begin(&mut self, domain: &Domain, slot: Slot) {
