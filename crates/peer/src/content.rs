@@ -41,10 +41,24 @@ pub(crate) enum Verdict {
     Known(Fact),
 }
 
-/// Answers questions about content, one verdict for each in the same order.
+/// A sight that somebody waits to have judged.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub sight: Sight,
+    reply: oneshot::Sender<Verdict>,
+}
+
+impl Question {
+    pub(crate) fn answer(self, verdict: Verdict) {
+        // Whoever asked may have gone.
+        let _ = self.reply.send(verdict);
+    }
+}
+
+/// Answers questions about content.
 pub(crate) trait ContentIndex: Send + Sync + 'static {
-    /// Decides, and remembers the sights that are new.
-    fn judge(&self, sights: Vec<Sight>) -> Pin<Box<dyn Future<Output = Vec<Verdict>> + Send + '_>>;
+    /// Decides, each as soon as it can be decided, and remembers the sights that are new.
+    fn judge(&self, questions: Vec<Question>) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
     /// How long questions collect before they are asked.
     fn collects_for(&self) -> Duration {
@@ -64,6 +78,13 @@ pub(crate) struct LocalIndex {
 impl LocalIndex {
     pub(crate) fn new(store: Store, news: mpsc::Sender<(ContentHash, Fact)>) -> Self {
         LocalIndex { store, turn: Mutex::new(()), news }
+    }
+
+    /// Answers at once.
+    pub(crate) fn answer(&self, questions: Vec<Question>) {
+        let sights: Vec<Sight> = questions.iter().map(|question| question.sight.clone()).collect();
+        let verdicts = self.judge_now(&sights);
+        questions.into_iter().zip(verdicts).for_each(|(question, verdict)| question.answer(verdict));
     }
 
     /// Judges one after the other, so that of two equal pages in one batch the first wins. What cannot be read or
@@ -108,8 +129,6 @@ impl Sight {
 #[derive(Clone)]
 pub(crate) struct ContentDesk(mpsc::Sender<Question>);
 
-type Question = (Sight, oneshot::Sender<Verdict>);
-
 impl ContentDesk {
     /// Opens a desk before an index. While one batch is being answered the next one collects, so a busy crawl asks in
     /// large batches and a quiet one without delay.
@@ -123,7 +142,7 @@ impl ContentDesk {
     pub(crate) async fn ask(&self, sight: Sight) -> Verdict {
         let (reply, verdict) = oneshot::channel();
         // A desk that is gone means the peer is stopping: the page will be fetched and asked about again.
-        if self.0.send((sight, reply)).await.is_err() {
+        if self.0.send(Question { sight, reply }).await.is_err() {
             return Verdict::New;
         }
         verdict.await.unwrap_or(Verdict::New)
@@ -136,7 +155,7 @@ async fn answer(index: Arc<dyn ContentIndex>, mut inbox: mpsc::Receiver<Question
     while inbox.recv_many(&mut batch, MAX_BATCH).await > 0 {
         let collects_for = index.collects_for();
         if collects_for.is_zero() {
-            judge(index.as_ref(), std::mem::take(&mut batch)).await;
+            index.judge(std::mem::take(&mut batch)).await;
             continue;
         }
         time::sleep(collects_for).await;
@@ -148,18 +167,9 @@ async fn answer(index: Arc<dyn ContentIndex>, mut inbox: mpsc::Receiver<Question
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let (index, batch) = (index.clone(), std::mem::take(&mut batch));
         tokio::spawn(async move {
-            judge(index.as_ref(), batch).await;
+            index.judge(batch).await;
             drop(place);
         });
-    }
-}
-
-async fn judge(index: &dyn ContentIndex, batch: Vec<Question>) {
-    let (sights, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
-    let verdicts = index.judge(sights).await;
-    for (reply, verdict) in replies.into_iter().zip(verdicts) {
-        // Whoever asked may have gone.
-        let _ = reply.send(verdict);
     }
 }
 
@@ -179,8 +189,8 @@ mod tests {
     }
 
     impl ContentIndex for LocalIndex {
-        fn judge(&self, sights: Vec<Sight>) -> Pin<Box<dyn Future<Output = Vec<Verdict>> + Send + '_>> {
-            Box::pin(std::future::ready(self.judge_now(&sights)))
+        fn judge(&self, questions: Vec<Question>) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+            Box::pin(std::future::ready(self.answer(questions)))
         }
 
         fn collects_for(&self) -> Duration {
@@ -188,22 +198,22 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn the_first_page_wins_also_within_a_batch() {
+    #[test]
+    fn the_first_page_wins_also_within_a_batch() {
         let (_folder, index) = index();
         let (a, b, c) =
             (sight("x", "http://a.test/"), sight("x", "http://b.test/"), sight("y", "http://c.test/"));
-        let verdicts = index.judge(vec![a.clone(), b.clone(), c]).await;
+        let verdicts = index.judge_now(&[a.clone(), b.clone(), c]);
         assert_eq!(verdicts, [Verdict::New, Verdict::Known(a.fact()), Verdict::New]);
-        assert_eq!(index.judge(vec![b]).await, [Verdict::Known(a.fact())]);
+        assert_eq!(index.judge_now(&[b]), [Verdict::Known(a.fact())]);
     }
 
-    #[tokio::test]
-    async fn a_page_that_is_fetched_again_is_not_its_own_duplicate() {
+    #[test]
+    fn a_page_that_is_fetched_again_is_not_its_own_duplicate() {
         let (_folder, index) = index();
         let a = sight("x", "http://a.test/");
-        assert_eq!(index.judge(vec![a.clone(), a.clone()]).await, [Verdict::New, Verdict::New]);
-        assert_eq!(index.judge(vec![a]).await, [Verdict::New]);
+        assert_eq!(index.judge_now(&[a.clone(), a.clone()]), [Verdict::New, Verdict::New]);
+        assert_eq!(index.judge_now(&[a]), [Verdict::New]);
     }
 
     #[tokio::test]

@@ -57,6 +57,8 @@ const LEAST_SEEN_BYTES: usize = 1 << 20;
 const MAX_FINDINGS_AT_ONCE: usize = 256;
 /// States of domains that changed are written after this, together.
 const SAVE_AFTER: Duration = Duration::from_millis(200);
+/// In a swarm, what is done is told so soon.
+const TELL_AFTER: Duration = Duration::from_millis(50);
 /// With nothing under way and nothing to do for this long, the crawl counts as done.
 const DONE_AFTER: Duration = Duration::from_secs(60);
 /// Marks a parked domain as being in memory: a start that finds one knows that the last run was cut off.

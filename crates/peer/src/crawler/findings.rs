@@ -182,7 +182,7 @@ impl Crawler {
     fn take_durable(&mut self, domain: Domain, slot: Slot) {
         if let Some((_, sent)) = self.kept.remove_entry(&(domain.clone(), slot)) {
             self.done.push_back(Done { domain: domain.clone(), slot, sent });
-            self.save_soon();
+            self.tell_soon();
         }
         self.finish(&domain, slot);
     }

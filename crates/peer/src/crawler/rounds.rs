@@ -10,7 +10,7 @@ use crate::{
     admitter::{AdmitError, decode_state, encode_state},
     swarm::{
         change::{Change, Delta, Extent},
-        replication::{Reach, replicate},
+        replication::{Reach, Replication},
     },
 };
 use apoidea_crawl::Versions;
@@ -111,11 +111,8 @@ impl Crawler {
         tokio::spawn(async move {
             let reach = match is_alone {
                 true => Reach::default(),
-                false => replicate(overlay.as_ref(), &puller, deltas).await,
+                false => Replication { overlay, puller, sweep }.send(deltas).await,
             };
-            if reach.has_missed {
-                sweep.notify_one();
-            }
             // Whoever sent links sends them again, if nobody but this peer has them.
             let is_held = reach.unheld.is_empty();
             // Nobody listens any more when the peer has stopped.
@@ -256,7 +253,7 @@ impl Crawler {
         let known = unheld.iter().filter(|domain| self.is_known(domain)).collect::<Vec<_>>();
         known.into_iter().for_each(|domain| self.changes.announce(domain));
         if !(self.changes.is_empty() && self.done.is_empty() && self.unacknowledged.is_empty()) {
-            self.save_soon();
+            self.tell_soon();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Where links and settled pages become durable.
 
 use super::{
-    Crawler, QUEUED_VALUE, SAVE_AFTER, TOTALS_VALUE,
+    Crawler, QUEUED_VALUE, SAVE_AFTER, TELL_AFTER, TOTALS_VALUE,
     rounds::{Done, Sent},
 };
 use crate::{
@@ -94,7 +94,7 @@ impl Crawler {
         let mut commit = Commit::new();
         commit.remove_pending(domain, slot);
         self.parts.admitter.queued = self.parts.admitter.queued.saturating_sub(1);
-        self.save_soon();
+        self.tell_soon();
         self.parts.store.apply(&commit)?;
         self.done.push_back(Done { domain: domain.clone(), slot, sent });
         Ok(())
@@ -139,6 +139,15 @@ impl Crawler {
 
     pub(super) fn save_soon(&mut self) {
         self.save_at.get_or_insert_with(|| Instant::now() + SAVE_AFTER);
+    }
+
+    /// Something is done: until the holders of copies know, a crash would repeat it.
+    pub(super) fn tell_soon(&mut self) {
+        self.save_soon();
+        if self.rounds.are_over() && !self.parts.swarm.tenancy.is_alone() {
+            let at = Instant::now() + TELL_AFTER;
+            self.save_at = self.save_at.map(|save| save.min(at));
+        }
     }
 
     pub(super) async fn save_if_due(&mut self) {

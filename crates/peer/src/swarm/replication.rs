@@ -9,60 +9,94 @@ use super::{
 use apoidea_model::{Domain, PeerId};
 use apoidea_overlay::{Overlay, RequestError};
 use bytes::Bytes;
-use futures::future;
 use std::{
     collections::{BTreeSet, HashMap},
+    sync::Arc,
     time::Duration,
 };
-use tokio::time;
+use tokio::{
+    sync::Notify,
+    task::JoinSet,
+    time::{self, Instant},
+};
 
 /// Whoever does not answer within this is gone or overloaded, and fetches a copy later: the others must not wait for it.
 const WITHIN: Duration = Duration::from_secs(2);
 
+/// So long a round waits for everybody; then it is enough that each change is with somebody.
+const TOGETHER: Duration = Duration::from_millis(300);
+
 /// Who was reached.
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
-    /// Was somebody not reached?
-    pub has_missed: bool,
     /// Domains whose changes reached nobody.
     pub unheld: Vec<Domain>,
 }
 
-/// Sends each change to all holders but this peer. When it returns, each has it, or did not answer in time.
-pub(crate) async fn replicate(overlay: &dyn Overlay, puller: &Puller, deltas: Vec<Delta>) -> Reach {
-    let mut by_holder: HashMap<PeerId, Vec<&Delta>> = HashMap::new();
-    let mut unheld: BTreeSet<&Domain> = BTreeSet::new();
-    for delta in &deltas {
-        let owners = overlay.owners(delta.domain.key(), COPIES).await;
-        let holders = owners.iter().flatten().filter(|owner| **owner != overlay.me());
-        holders.clone().for_each(|holder| by_holder.entry(*holder).or_default().push(delta));
-        // With nobody else on the ring there is nobody to have it.
-        if owners.is_err() || holders.count() > 0 {
-            unheld.insert(&delta.domain);
+/// Brings changes to the holders of copies.
+pub(crate) struct Replication {
+    pub overlay: Arc<dyn Overlay>,
+    pub puller: Puller,
+    /// Rung when a holder was not reached: it fetches later what it missed.
+    pub sweep: Arc<Notify>,
+}
+
+impl Replication {
+    /// Sends each change to all holders but this peer. When it returns, each has it or did not answer in time; one that is
+    /// only slow may still be at it, if another has the change.
+    pub(crate) async fn send(self, deltas: Vec<Delta>) -> Reach {
+        let (by_holder, mut unheld) = self.sort(deltas).await;
+        let this = Arc::new(self);
+        let mut sends: JoinSet<Option<Vec<Domain>>> = JoinSet::new();
+        for (holder, deltas) in by_holder {
+            sends.spawn(this.clone().tell(holder, deltas));
         }
+        let together = Instant::now() + TOGETHER;
+        loop {
+            let next = match unheld.is_empty() {
+                true => time::timeout_at(together, sends.join_next()).await.ok().flatten(),
+                false => sends.join_next().await,
+            };
+            let Some(told) = next else { break };
+            told.ok().flatten().into_iter().flatten().for_each(|domain| _ = unheld.remove(&domain));
+        }
+        sends.detach_all();
+        Reach { unheld: unheld.into_iter().collect() }
     }
-    let sends = by_holder.into_iter().map(|(holder, deltas)| async move {
-        let domains: Vec<&Domain> = deltas.iter().map(|delta| &delta.domain).collect();
-        (domains, send(overlay, puller, holder, deltas).await)
-    });
-    let mut has_missed = false;
-    for (domains, sent) in future::join_all(sends).await {
-        match sent {
-            Ok(()) => domains.into_iter().for_each(|domain| _ = unheld.remove(domain)),
-            Err(error) => {
-                tracing::debug!(%error, "changes were not delivered to everybody");
-                has_missed = true;
+
+    /// The changes by holder, and the domains that somebody has to hold.
+    async fn sort(&self, deltas: Vec<Delta>) -> (HashMap<PeerId, Vec<Delta>>, BTreeSet<Domain>) {
+        let mut by_holder: HashMap<PeerId, Vec<Delta>> = HashMap::new();
+        let mut unheld = BTreeSet::new();
+        for delta in deltas {
+            let owners = self.overlay.owners(delta.domain.key(), COPIES).await;
+            let others = owners.iter().flatten().filter(|owner| **owner != self.overlay.me());
+            others.clone().for_each(|holder| by_holder.entry(*holder).or_default().push(delta.clone()));
+            // With nobody else on the ring there is nobody to have it.
+            if owners.is_err() || others.count() > 0 {
+                unheld.insert(delta.domain);
             }
         }
+        (by_holder, unheld)
     }
-    Reach { has_missed, unheld: unheld.into_iter().cloned().collect() }
+
+    /// The domains that the holder has the changes of; none if it was not reached.
+    async fn tell(self: Arc<Self>, holder: PeerId, deltas: Vec<Delta>) -> Option<Vec<Domain>> {
+        let domains = deltas.iter().map(|delta| delta.domain.clone()).collect();
+        let sent = send(self.overlay.as_ref(), &self.puller, holder, deltas).await;
+        if let Err(error) = &sent {
+            tracing::debug!(%error, "changes were not delivered to everybody");
+            self.sweep.notify_one();
+        }
+        sent.is_ok().then_some(domains)
+    }
 }
 
 async fn send(
     overlay: &dyn Overlay,
     puller: &Puller,
     holder: PeerId,
-    deltas: Vec<&Delta>,
+    deltas: Vec<Delta>,
 ) -> Result<(), RequestError> {
     let deltas = deltas.into_iter().map(fitting).collect();
     let mut behind: Vec<Domain> = Vec::new();
@@ -95,9 +129,9 @@ async fn ask(
 }
 
 /// A change that does not fit into a frame is only announced: the holder then fetches the whole copy.
-fn fitting(delta: &Delta) -> Delta {
-    if wire::plain_bytes(delta) <= wire::FRAME_BYTES {
-        return delta.clone();
+fn fitting(delta: Delta) -> Delta {
+    if wire::plain_bytes(&delta) <= wire::FRAME_BYTES {
+        return delta;
     }
-    Delta::announcement(delta.domain.clone(), delta.versions.clone())
+    Delta::announcement(delta.domain, delta.versions)
 }

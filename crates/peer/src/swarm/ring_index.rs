@@ -5,11 +5,11 @@ use super::{
     tenancy::{Claim, Tenancy},
     wire,
 };
-use crate::content::{ContentIndex, LocalIndex, Sight, Verdict};
+use crate::content::{ContentIndex, LocalIndex, Question, Sight, Verdict};
 use apoidea_model::{ContentHash, PeerId};
 use apoidea_overlay::Overlay;
 use apoidea_store::Fact;
-use futures::future;
+use futures::{StreamExt, future, stream::FuturesUnordered};
 use std::{
     collections::HashMap,
     future::Future,
@@ -23,8 +23,13 @@ use tokio::{sync::mpsc, time};
 /// a page lost.
 const PATIENCE: Duration = Duration::from_secs(20);
 const AGAIN: Duration = Duration::from_millis(500);
-/// Questions collect for so long when they have to travel: processing lags downloading anyway (Apoidea §2.2).
-const COLLECT: Duration = Duration::from_millis(300);
+/// Whoever does not answer within this may be gone; the ring is asked again who answers for it.
+const WITHIN: Duration = Duration::from_secs(2);
+/// A look-up that takes longer is tried again; its answer is remembered when it comes.
+const LOOK_UP_WITHIN: Duration = Duration::from_secs(1);
+/// Questions collect for so long when they have to travel. Processing lags downloading anyway (Apoidea §2.2), but what is not
+/// processed when a peer crashes is fetched again.
+const COLLECT: Duration = Duration::from_millis(120);
 /// Facts that wait to be sent to the holders of their copies; more are found by the next sweep.
 pub(crate) const MAX_NEWS: usize = 8192;
 /// New facts collect for so long.
@@ -38,8 +43,8 @@ pub(crate) struct RingIndex {
 }
 
 impl ContentIndex for RingIndex {
-    fn judge(&self, sights: Vec<Sight>) -> Pin<Box<dyn Future<Output = Vec<Verdict>> + Send + '_>> {
-        Box::pin(self.judge_everywhere(sights))
+    fn judge(&self, questions: Vec<Question>) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.judge_everywhere(questions))
     }
 
     fn collects_for(&self) -> Duration {
@@ -49,51 +54,66 @@ impl ContentIndex for RingIndex {
 }
 
 impl RingIndex {
-    async fn judge_everywhere(&self, sights: Vec<Sight>) -> Vec<Verdict> {
+    /// Each owner is asked by itself: pages must not wait for an answer about others from a peer that is gone.
+    async fn judge_everywhere(&self, questions: Vec<Question>) {
         let deadline = Instant::now() + PATIENCE;
-        let mut verdicts: Vec<Option<Verdict>> = vec![None; sights.len()];
-        loop {
-            let open: Vec<usize> = (0..sights.len()).filter(|&at| verdicts[at].is_none()).collect();
-            if open.is_empty() || Instant::now() > deadline {
-                return verdicts.into_iter().map(|verdict| verdict.unwrap_or(Verdict::New)).collect();
-            }
-            let by_owner = self.sort(&sights, open).await;
-            let asks = by_owner.iter().map(|(owner, places)| self.ask(*owner, &sights, places));
-            for ((_, places), answers) in by_owner.iter().zip(future::join_all(asks).await) {
-                places.iter().zip(answers).for_each(|(&at, verdict)| verdicts[at] = Some(verdict));
-            }
-            if verdicts.iter().any(Option::is_none) {
-                time::sleep(AGAIN).await;
+        let mut asked: FuturesUnordered<_> =
+            self.sort(questions).await.into_iter().map(|group| self.ask(group)).collect();
+        while let Some(open) = asked.next().await {
+            if Instant::now() > deadline {
+                open.into_iter().for_each(|question| question.answer(Verdict::New));
+            } else if !open.is_empty() {
+                asked.extend(self.sort(open).await.into_iter().map(|group| self.ask(group)));
             }
         }
     }
 
-    async fn sort(&self, sights: &[Sight], open: Vec<usize>) -> Vec<(PeerId, Vec<usize>)> {
-        let mut by_owner: HashMap<PeerId, Vec<usize>> = HashMap::new();
-        for at in open {
-            let key = sights[at].content.key();
-            if self.tenancy.claim_to_fact(key) == Claim::Settled {
-                by_owner.entry(self.overlay.me()).or_default().push(at);
-            } else if let Ok(owners) = self.overlay.owners(key, 1).await
-                && let Some(&owner) = owners.first().filter(|owner| **owner != self.overlay.me())
-            {
-                by_owner.entry(owner).or_default().push(at);
-            }
+    /// Questions by whom to ask; nobody, where the ring does not say.
+    async fn sort(&self, questions: Vec<Question>) -> HashMap<Option<PeerId>, Vec<Question>> {
+        let found = future::join_all(questions.iter().map(|question| self.owner(question))).await;
+        let mut by_owner: HashMap<Option<PeerId>, Vec<Question>> = HashMap::new();
+        for (owner, question) in found.into_iter().zip(questions) {
+            by_owner.entry(owner).or_default().push(question);
         }
-        by_owner.into_iter().collect()
+        by_owner
     }
 
-    /// The verdicts of one peer, in order; none if it did not answer.
-    async fn ask(&self, owner: PeerId, sights: &[Sight], places: &[usize]) -> Vec<Verdict> {
-        let sights: Vec<Sight> = places.iter().map(|&at| sights[at].clone()).collect();
-        if owner == self.overlay.me() {
-            return self.local.judge_now(&sights);
+    async fn owner(&self, question: &Question) -> Option<PeerId> {
+        let key = question.sight.content.key();
+        if self.tenancy.claim_to_fact(key) == Claim::Settled {
+            return Some(self.overlay.me());
         }
-        let asks: Vec<wire::ContentAsk> = sights.into_iter().map(wire::ContentAsk::from).collect();
+        let owners = time::timeout(LOOK_UP_WITHIN, self.overlay.owners(key, 1)).await.ok()?.ok()?;
+        owners.first().copied().filter(|owner| *owner != self.overlay.me())
+    }
+
+    /// Asks one peer, and gives back what it did not answer, after a while.
+    async fn ask(&self, (owner, questions): (Option<PeerId>, Vec<Question>)) -> Vec<Question> {
+        if owner == Some(self.overlay.me()) {
+            self.local.answer(questions);
+            return Vec::new();
+        }
+        let mut open = questions;
+        if let Some(owner) = owner {
+            let asks = open.iter().map(|question| question.sight.clone().into()).collect::<Vec<_>>();
+            let verdicts = self.verdicts(owner, asks).await;
+            let rest = open.split_off(verdicts.len());
+            open.into_iter().zip(verdicts).for_each(|(question, verdict)| question.answer(verdict));
+            open = rest;
+        }
+        if !open.is_empty() {
+            time::sleep(AGAIN).await;
+        }
+        open
+    }
+
+    /// The verdicts of one peer, in order, as far as it answered.
+    async fn verdicts(&self, owner: PeerId, asks: Vec<wire::ContentAsk>) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
         for asks in wire::portions(asks, wire::MAX_FACTS) {
-            let answer = self.overlay.request(owner, wire::CONTENT, wire::encode(&asks)).await;
-            let facts = answer.ok().and_then(|answer| wire::decode::<Vec<Option<Fact>>>(&answer).ok());
+            let request = self.overlay.request(owner, wire::CONTENT, wire::encode(&asks));
+            let answer = time::timeout(WITHIN, request).await.ok().and_then(Result::ok);
+            let facts = answer.and_then(|answer| wire::decode::<Vec<Option<Fact>>>(&answer).ok());
             let Some(facts) = facts.filter(|facts| facts.len() == asks.len()) else { break };
             verdicts.extend(facts.into_iter().map(|fact| fact.map_or(Verdict::New, Verdict::Known)));
         }
