@@ -3,7 +3,7 @@
 use anyhow::Context;
 use apoidea_toyweb::{Quirk, Shape, ToyWeb};
 use clap::{Parser, ValueEnum};
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 /// Serves a deterministic web on loopback for testing a crawler.
 #[derive(Parser)]
@@ -20,6 +20,9 @@ struct Arguments {
     /// Mean size of a page in bytes.
     #[arg(long)]
     mean_bytes: Option<u32>,
+    /// Milliseconds that each answer takes to begin.
+    #[arg(long, default_value_t = 0)]
+    answers_after_ms: u64,
     /// What to begin with; the numbers above replace its own.
     #[arg(long, value_enum, default_value_t = Preset::Plain)]
     preset: Preset,
@@ -65,6 +68,7 @@ async fn start(arguments: Arguments) -> std::io::Result<ToyWeb> {
     web = arguments.pages.into_iter().fold(web, |web, pages| web.pages(pages));
     web = arguments.mean_bytes.into_iter().fold(web, |web, bytes| web.mean_bytes(bytes));
     web = arguments.log.into_iter().fold(web, |web, path| web.log_file(path));
+    web = web.answers_after(Duration::from_millis(arguments.answers_after_ms));
     let ports = arguments.ports;
     web = web.ports(ports[0], ports[1], ports[2]).control(ports[3]);
     web.addresses(arguments.addresses).quirks(arguments.quirk).start().await

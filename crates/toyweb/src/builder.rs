@@ -1,7 +1,7 @@
 //! The description of a toy web before it is started.
 
 use crate::{quirk::Quirk, shape::Shape, web::ToyWeb};
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, time::Duration};
 
 /// Loopback addresses that hosts are spread over.
 const ADDRESSES: u8 = 8;
@@ -11,6 +11,7 @@ const ADDRESSES: u8 = 8;
 pub struct Builder {
     pub(crate) seed: u64,
     pub(crate) shape: Shape,
+    pub(crate) answers_after: Duration,
     pub(crate) addresses: u8,
     pub(crate) quirks: Vec<Quirk>,
     pub(crate) log_file: Option<PathBuf>,
@@ -26,6 +27,7 @@ impl Builder {
         Builder {
             seed,
             shape: Shape::default(),
+            answers_after: Duration::ZERO,
             addresses: ADDRESSES,
             quirks: Vec::new(),
             log_file: None,
@@ -89,6 +91,12 @@ impl Builder {
     /// Ordinary hosts, in percent, that are served over HTTPS only.
     pub fn https_percent(mut self, percent: f64) -> Self {
         self.shape.https_percent = percent;
+        self
+    }
+
+    /// How long each answer takes to begin, as that of a server far away.
+    pub fn answers_after(mut self, wait: Duration) -> Self {
+        self.answers_after = wait;
         self
     }
 

@@ -48,6 +48,8 @@ pub(crate) struct Server {
     pub(crate) answer: Arc<dyn Answer>,
     pub(crate) log: Arc<Log>,
     pub(crate) scheme: Scheme,
+    /// How long an answer takes to begin.
+    pub(crate) answers_after: Duration,
 }
 
 impl Server {
@@ -57,6 +59,7 @@ impl Server {
         let mut buffer = Vec::with_capacity(1024);
         while let Some(visit) = self.read(&mut socket, &mut buffer, server, connection).await? {
             let ticket = self.log.arrived(visit.clone());
+            tokio::time::sleep(self.answers_after).await;
             let reply = self.answer.answer(&visit);
             let mut written = 0;
             let result = reply.write(&mut socket, &*visit.method == "HEAD", &mut written).await;

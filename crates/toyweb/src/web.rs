@@ -25,6 +25,7 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
+    time::Duration,
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -60,8 +61,13 @@ impl ToyWeb {
         let authority = Arc::new(Authority::new(world.sites.clone())?);
         let ca_pem = authority.pem().to_owned();
         let tls = TlsAcceptor::from(Arc::new(authority.server_config()?));
-        let plain = Server { answer: world.clone(), log: log.clone(), scheme: Scheme::Http };
-        let secure = Server { answer: world.clone(), log: log.clone(), scheme: Scheme::Https };
+        let server = |scheme| Server {
+            answer: world.clone(),
+            log: log.clone(),
+            scheme,
+            answers_after: plan.answers_after,
+        };
+        let (plain, secure) = (server(Scheme::Http), server(Scheme::Https));
         service.serve(sockets.http, plain, None);
         service.serve(sockets.https, secure, Some(tls));
 
@@ -74,8 +80,12 @@ impl ToyWeb {
             let (truth, log, honeypot) = (truth.clone(), log.clone(), honeypot.clone());
             let control = Control { description: description.clone(), truth, log, honeypot };
             // What is asked here is no part of the web's own log.
-            let server =
-                Server { answer: Arc::new(control), log: Arc::new(Log::new(None)?), scheme: Scheme::Http };
+            let server = Server {
+                answer: Arc::new(control),
+                log: Arc::new(Log::new(None)?),
+                scheme: Scheme::Http,
+                answers_after: Duration::ZERO,
+            };
             service.serve(vec![listener], server, None);
         }
         Ok(ToyWeb { description, truth, log, honeypot, names, service })
