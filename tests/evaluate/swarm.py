@@ -31,6 +31,12 @@ class Result:
     web_bytes: int
     cpu_seconds: float
     shares: list
+    # Pages that each peer fetched, for itself or for others.
+    fetched: list
+    # Fetches that owners left to their neighbours.
+    lent: int
+    # Of the seconds with hosts that wait for a fetch, the share in which a peer was idle while another had more than twice its share of them.
+    uneven: float
     # Of the tenth of pages with the most links to them, the share among the first tenth fetched.
     quality: float
 
@@ -56,8 +62,9 @@ def ask(url, token=None, body=None):
 class Web:
     """The toy web in a process of its own."""
 
-    def __init__(self, program, hosts, pages, folder):
+    def __init__(self, program, hosts, pages, answers_after, folder):
         command = [program, "--hosts", str(hosts), "--pages", str(pages), "--mean-bytes", "6000", "--addresses", "32", "--print-config"]
+        command += ["--answers-after-ms", str(answers_after)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.config = json.loads(self.process.stdout.readline())
         self.certificate = folder / "ca.pem"
@@ -74,7 +81,7 @@ class Web:
 class Peer:
     """One peer."""
 
-    def __init__(self, program, folder, number, web, delay, entries):
+    def __init__(self, program, folder, number, web, delay, fetches, entries):
         self.data = folder / f"peer-{number}"
         config = web.config
         settings = {
@@ -82,7 +89,7 @@ class Peer:
             "network.local_network": "off", "network.is_private": "true", "network.entry_points": json.dumps(entries),
             "crawl.ports": json.dumps([config["http_port"], config["https_port"]]),
             "crawl.private_networks": '["127.0.0.0/8"]', "crawl.private_delay_ms": delay,
-            "crawl.private_address_delay_ms": 0, "crawl.dns": json.dumps([config["dns_address"]]),
+            "crawl.private_address_delay_ms": 0, "crawl.fetches": fetches, "crawl.dns": json.dumps([config["dns_address"]]),
             "crawl.trusted_certificates": json.dumps([str(web.certificate)]),
         }
         options = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
@@ -119,26 +126,35 @@ def is_done(status):
     return status["state"] == "idle" and status["queued"] + status["outbox"] + status["processing"] == 0
 
 
-def crawl(programs, folder, peers, hosts, pages, delay, seconds=300):
+def is_uneven(statuses):
+    """Is a peer idle while another has more than twice its share of the hosts that wait for a fetch? None if hardly any wait."""
+    ready = [status["ready"] for status in statuses]
+    if sum(ready) < 2 * len(statuses):
+        return None
+    return any(status["fetching"] == 0 for status in statuses) and max(ready) > 2 * sum(ready) / len(ready)
+
+
+def crawl(programs, folder, peers, hosts, pages, delay, fetches=32, answers_after=0, seconds=300):
     """Lets a swarm crawl a web to the end; gives what was counted."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    web = Web(programs["toyweb"], hosts, pages, folder)
+    web = Web(programs["toyweb"], hosts, pages, answers_after, folder)
     swarm = []
     try:
         for number in range(peers):
             entries = [swarm[0].get("/api/peers")["listens"][0]] if swarm else []
-            swarm.append(Peer(programs["apoidea"], folder, number, web, delay, entries))
+            swarm.append(Peer(programs["apoidea"], folder, number, web, delay, fetches, entries))
         until = time.monotonic() + 60
         while abs(sum(peer.get("/api/peers")["share"] for peer in swarm) - 1) > 1e-9 and time.monotonic() < until:
             time.sleep(0.5)
         before = sum(peer.cpu_seconds() for peer in swarm)
         ask(swarm[0].address + "/api/seeds", swarm[0].token, {"urls": web.config["seeds"]})
         until = time.monotonic() + seconds
-        quiet = 0
+        quiet, looks = 0, []
         while quiet < 3 and time.monotonic() < until:
             time.sleep(1)
-            quiet = quiet + 1 if all(is_done(peer.status()) for peer in swarm) else 0
+            looks.append([peer.status() for peer in swarm])
+            quiet = quiet + 1 if all(map(is_done, looks[-1])) else 0
         cpu = sum(peer.cpu_seconds() for peer in swarm) - before
         statuses = [peer.status() for peer in swarm]
         traffic = [peer.get("/api/peers")["traffic"]["kinds"] for peer in swarm]
@@ -146,7 +162,7 @@ def crawl(programs, folder, peers, hosts, pages, delay, seconds=300):
         due = web.control("must-fetch").decode().split()
         for peer in swarm:
             peer.stop()
-        return count(peers, statuses, traffic, log, due, cpu, [peer.data for peer in swarm])
+        return count(peers, statuses, looks, traffic, log, due, cpu, [peer.data for peer in swarm])
     finally:
         for peer in swarm:
             peer.process.kill()
@@ -164,7 +180,9 @@ def url(visit):
     return f"{visit['scheme']}://{visit['host']}:{port}{visit['path']}"
 
 
-def count(peers, statuses, traffic, log, due, cpu, folders):
+def count(peers, statuses, looks, traffic, log, due, cpu, folders):
+    uneven = [look for look in map(is_uneven, looks) if look is not None]
+    totals = [status["totals"] for status in statuses]
     visits = [visit for visit in log if visit["path"] != "/robots.txt"]
     first = {}
     for visit in visits:
@@ -179,7 +197,9 @@ def count(peers, statuses, traffic, log, due, cpu, folders):
         seconds=end - start, timeline=timeline, received=sum(s["totals"]["received"] for s in statuses),
         overlay_bytes=sum(kind["bytes_out"] for kinds in traffic for kind in kinds.values()),
         web_bytes=sum(s["totals"]["bytes"] for s in statuses), cpu_seconds=cpu,
-        shares=[s["totals"]["pages"] for s in statuses], quality=quality([page for _, page in fetched], folders),
+        shares=[s["totals"]["pages"] for s in statuses], lent=sum(t["lent"] for t in totals),
+        fetched=[t["pages"] - t["lent"] + t["borrowed"] for t in totals], uneven=sum(uneven) / max(1, len(uneven)),
+        quality=quality([page for _, page in fetched], folders),
     )
 
 
