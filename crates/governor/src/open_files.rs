@@ -22,7 +22,9 @@ mod unix {
         if now.current.is_none_or(|current| current >= wanted) {
             return;
         }
-        if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: now.maximum }) {
+        if let Err(error) =
+            setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: now.maximum })
+        {
             tracing::debug!(%error, "no more open files were allowed");
         }
     }
