@@ -1,7 +1,7 @@
 //! Many peers crawl one web without a coordinator: everything once, politely, and nobody's death loses a page.
 
 use crate::swarm_trial::{QUICK, Trial, view};
-use apoidea_model::Time;
+use apoidea_model::{Domain, Time};
 use apoidea_toyweb::{Builder, ToyWeb};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::time::{Duration, Instant, SystemTime};
@@ -128,7 +128,9 @@ async fn churn(plan: Builder, peers: usize, events: usize, delay: Duration, most
 async fn leaving_and_joining_repeats_nothing_and_moves_only_the_newcomers_arc() {
     let mut trial = Trial::start(small_web(), 4, QUICK).await;
     tokio::time::sleep(Duration::from_secs(4)).await;
+    let begun = SystemTime::now().into();
     trial.leave(1).await;
+    let left = SystemTime::now().into();
     trial.wait_for_a_ring().await;
     let before = trial.owners().await;
     let number = trial.join().await;
@@ -143,6 +145,39 @@ async fn leaving_and_joining_repeats_nothing_and_moves_only_the_newcomers_arc() 
     trial.finish().await;
     let log = trial.toy.web.log();
     assert_eq!(trial.missed(&log), []);
+    let when = (trial.repeated_before(&log, &[begun]), trial.repeated_before(&log, &[left]));
+    assert_eq!(
+        trial.repeats(&log),
+        [],
+        "first fetched so long before the leaving began, and ended: {when:?}"
+    );
+    assert_eq!(trial.breaches(&log), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_small_peer_leaves_work_to_its_neighbours_and_a_refused_domain_too() {
+    let mut trial = Trial::start(small_web(), 3, UNHURRIED).await;
+    let small = trial.join_small().await;
+    trial.wait_for_a_ring().await;
+    let me = view(&trial.peers[&small]).await.unwrap().me;
+    let owned: Vec<Domain> = trial
+        .owners()
+        .await
+        .into_iter()
+        .filter(|(_, owner)| *owner == me)
+        .map(|(domain, _)| domain)
+        .collect();
+    if let Some(domain) = owned.first() {
+        trial.refuse(small, domain).await;
+    }
+    trial.finish().await;
+    let lent = trial.peers[&small].status().await.totals.lent;
+    let statuses = trial.statuses().await;
+    let borrowed: u64 = statuses.iter().map(|status| status.totals.borrowed).sum();
+    println!("{lent} fetches of {} domains were left to neighbours, {borrowed} pages taken", owned.len());
+    assert!(owned.len() < 5 || lent > 0 && borrowed > 0, "{statuses:#?}");
+    let log = trial.toy.web.log();
+    assert_eq!(trial.missed(&log), [], "{:?} is refused", owned.first());
     assert_eq!(trial.repeats(&log), []);
     assert_eq!(trial.breaches(&log), [""; 0]);
 }

@@ -31,6 +31,8 @@ pub struct Trial {
     pub peers: BTreeMap<usize, PeerProcess>,
     /// Between two requests to one host.
     delay: Duration,
+    /// Those that may fetch one page at a time only.
+    small: BTreeSet<usize>,
     /// All that ever ran.
     ever: usize,
 }
@@ -38,7 +40,8 @@ pub struct Trial {
 impl Trial {
     /// Starts the web and so many peers, at this pace for each host; the last one is given the seeds.
     pub async fn start(plan: Builder, peers: usize, delay: Duration) -> Self {
-        let mut trial = Trial { toy: Toy::start(plan).await, peers: BTreeMap::new(), delay, ever: 0 };
+        let (peers_by_number, small) = Default::default();
+        let mut trial = Trial { toy: Toy::start(plan).await, peers: peers_by_number, small, delay, ever: 0 };
         for _ in 0..peers {
             trial.join().await;
         }
@@ -57,6 +60,19 @@ impl Trial {
         number
     }
 
+    /// A new peer comes that may do little.
+    pub async fn join_small(&mut self) -> usize {
+        self.small.insert(self.ever);
+        self.join().await
+    }
+
+    /// A peer's volunteer refuses a domain.
+    pub async fn refuse(&self, number: usize, domain: &Domain) {
+        let request = self.peers[&number].request(Method::POST, "/api/refusals");
+        let answer = request.json(&serde_json::json!({ "domain": domain.as_str() })).send().await;
+        assert!(answer.expect("it answers").status().is_success());
+    }
+
     /// A peer starts, for the first time or again, and enters through one of those that run.
     pub async fn run(&mut self, number: usize) {
         let mut entries = Vec::new();
@@ -71,6 +87,7 @@ impl Trial {
 
     fn launch(&self, number: usize) -> Launch {
         let launch = self.toy.launch().at(&self.data(number));
+        let launch = if self.small.contains(&number) { launch.set("crawl.fetches", 1) } else { launch };
         launch
             .set("crawl.private_delay_ms", self.delay.as_millis())
             .set("network.is_private", true)

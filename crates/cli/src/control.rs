@@ -29,6 +29,11 @@ pub fn status(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
         ("received", indicatif::HumanBytes(totals.bytes).to_string()),
         ("waiting", format!("{} URLs of {} domains", status.queued, status.domains)),
         ("under way", format!("{} fetches, {} pages being kept", status.fetching, status.processing)),
+        ("ready", format!("{} hosts wait for a fetch", status.ready)),
+        (
+            "neighbours",
+            format!("fetched {} URLs for this peer, which fetched {} for them", totals.lent, totals.borrowed),
+        ),
         ("archive", indicatif::HumanBytes(status.archive_bytes).to_string()),
         ("memory", indicatif::HumanBytes(status.memory_bytes).to_string()),
         ("network", status.network.clone()),

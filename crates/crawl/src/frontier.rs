@@ -179,6 +179,11 @@ impl Frontier {
         self.fetching
     }
 
+    /// Hosts in memory whose turn has come, and that wait until a fetch may start.
+    pub fn ready(&self, now: Time) -> usize {
+        self.hosts.values().filter(|host| host.is_ready(now)).count()
+    }
+
     /// Changes how many fetches may be under way; those beyond finish. With none, no name is looked up either.
     pub fn set_fetches(&mut self, fetches: usize) {
         self.config.fetches = fetches;

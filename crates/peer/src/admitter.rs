@@ -86,6 +86,7 @@ impl Admitter {
                 contactable: Contactable::new(config),
                 refusals,
                 by_hand: BTreeSet::new(),
+                company: Company::None,
                 only: config.only.clone(),
             },
             next_sequence: first,
@@ -100,9 +101,19 @@ impl Admitter {
         self.scope.explain(url, now)
     }
 
-    /// Does the volunteer refuse the domain, or one above it, by hand?
-    pub(crate) fn refuses(&self, domain: &Domain) -> bool {
+    /// Could anybody want this link?
+    pub(crate) fn may_be_wanted(&self, url: &PageUrl, now: Time) -> bool {
+        self.scope.check(url, now).is_ok()
+    }
+
+    /// Does the volunteer refuse this domain, or one that it is part of?
+    pub(crate) fn is_refused_by_hand(&self, domain: &Domain) -> bool {
         self.scope.is_refused_by_hand(domain.as_str())
+    }
+
+    /// Whether links to domains refused by hand are admitted all the same, for neighbours to fetch.
+    pub(crate) fn set_company(&mut self, company: Company) {
+        self.scope.company = company;
     }
 
     /// The domains refused by hand.
@@ -329,7 +340,16 @@ struct Scope {
     refusals: Refusals,
     /// Refused by hand while running, each with everything below it.
     by_hand: BTreeSet<Domain>,
+    /// Others may fetch what is refused by hand.
+    company: Company,
     only: Vec<Domain>,
+}
+
+/// Is there anybody else?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Company {
+    None,
+    Neighbours,
 }
 
 impl Scope {
@@ -337,7 +357,8 @@ impl Scope {
         if self.contactable.check_url(url).is_err() || !self.is_wanted(url.host()) {
             return Err(DropReason::OutOfScope);
         }
-        if self.refusals.matches(&url.domain()).is_some() || self.is_refused_by_hand(url.host()) {
+        let is_refused = self.company == Company::None && self.is_refused_by_hand(url.host());
+        if is_refused || self.refusals.matches(&url.domain()).is_some() {
             return Err(DropReason::Refused);
         }
         Trap::check(url, now).map_err(|_| DropReason::Trap)

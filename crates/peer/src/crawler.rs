@@ -6,13 +6,14 @@
 //! when the ring moves.
 
 mod findings;
+mod leasing;
 mod ownership;
 mod refusing;
 mod rounds;
 mod saving;
 
 use crate::{
-    admitter::{AdmitError, Admitter, decode_state, encode_state, park},
+    admitter::{AdmitError, Admitter, Company, decode_state, encode_state, park},
     fetch::Connection,
     handle::{Command, PageFeed, SeedOutcome},
     page::{PageSight, PageWork, now},
@@ -25,6 +26,7 @@ use crate::{
     steward::Steward,
     swarm::{
         change::Changes,
+        lease::{LeaseResult, Leased},
         tenancy::{Claim, Tenancy},
         value::Value,
         wire::LinksAnswer,
@@ -37,6 +39,7 @@ use apoidea_governor::Allowance;
 use apoidea_model::{Domain, Link, PageUrl, PeerId, Pending, Slot, Target, Time};
 use apoidea_overlay::Overlay;
 use apoidea_store::{Commit, ReadError, Store};
+use leasing::{Leases, Otherwise};
 use rounds::{Done, Rounds, Sent};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -87,6 +90,14 @@ pub(crate) enum Finding {
     Delivered(Vec<u64>),
     /// The changes of a round are with the holders of copies, but those of these domains with none.
     Replicated { unheld: Vec<Domain> },
+    /// A neighbour had no time for a fetch.
+    TurnedAway { helper: PeerId, domain: Domain, what: Leased, otherwise: Otherwise },
+    /// A neighbour has taken a fetch over, or may have.
+    Lent,
+    /// A neighbour knows what came of its fetch, or cannot be told.
+    Returned,
+    /// What a neighbour asked for.
+    ForAnother { from: PeerId, result: LeaseResult, page: Option<(ProcessedPage, PageSight)> },
     /// The disk cannot be written; the next [`Finding::Durable`] says that it can again.
     Trouble(String),
 }
@@ -146,6 +157,8 @@ pub(crate) struct Crawler {
     deferred: VecDeque<(Domain, Slot, ProcessedPage, PageSight)>,
     /// Actions that wait for the disk to recover; none is added while there is trouble.
     stuck: Vec<Action>,
+    /// What is left to neighbours, and done for them.
+    leases: Leases,
     /// What the holders of copies do not know yet.
     changes: Changes,
     /// Pages that are done but not on the disk yet; bounded by what may be in processing.
@@ -212,6 +225,7 @@ impl Crawler {
             trouble: None,
             deferred: VecDeque::new(),
             stuck: Vec::new(),
+            leases: Leases::default(),
             changes,
             kept: HashMap::new(),
             done: VecDeque::new(),
@@ -248,6 +262,7 @@ impl Crawler {
                 }
                 () = sleep_until(wake) => self.save_if_due().await,
                 _ = every_second.tick() => {
+                    self.give_up_overdue();
                     self.take_allowance();
                     self.publish(self.state());
                 }
@@ -279,6 +294,10 @@ impl Crawler {
         }
         let wait = self.parts.throttle.wait();
         self.resume_at = wait.map(|wait| Instant::now() + wait);
+        if wait.is_some() {
+            self.leases.is_short();
+        }
+        self.limit_fetches();
         wait.is_none()
     }
 
@@ -319,16 +338,14 @@ impl Crawler {
             }
             Action::Refill { domain, after, limit } => self.refill(domain, after, limit, now)?,
             Action::FetchRobots { domain, origin, url, address } => {
-                tokio::spawn(self.parts.work.clone().fetch_robots(domain, origin, url, address));
+                self.start_robots(domain, origin, url, address);
             }
             Action::Fetch { domain, pending, address, connection } => {
-                self.parts.throttle.start();
-                self.processing.begin(&domain, pending.slot);
                 let connection = match connection {
                     KeepOrClose::KeepAlive => Connection::Keep,
                     KeepOrClose::Close => Connection::Close,
                 };
-                tokio::spawn(self.parts.work.clone().fetch_page(domain, pending, address, connection));
+                self.start_fetch(domain, pending, address, connection);
             }
             Action::Disallowed { domain, pending } => {
                 self.totals.disallowed += 1;
@@ -451,11 +468,18 @@ impl Crawler {
         drop(allowance);
         let squeeze = parts.steward.squeeze();
         let fetches = squeeze.of(parts.fetches.min(allowed), 1);
-        let is_still = self.paused || self.quiescing.is_some();
-        parts.frontier.set_fetches(if is_still { 0 } else { fetches });
+        self.leases.own = fetches;
+        let is_alone = parts.swarm.tenancy.is_alone();
+        parts.admitter.set_company(if is_alone { Company::None } else { Company::Neighbours });
         parts.frontier.set_resident(squeeze.of(parts.usual_sizes.0, LEAST_RESIDENT));
         parts.admitter.set_seen_budget(squeeze.of(parts.usual_sizes.1, LEAST_SEEN_BYTES));
-        self.max_processing = squeeze.of(Processing::MAX_PAGES.max(parts.fetches), fetches);
+        // Others repeat what was in processing when a peer crashed.
+        let pages = match is_alone {
+            true => Processing::MAX_PAGES.max(parts.fetches),
+            false => Processing::pages_among_others(parts.fetches),
+        };
+        self.max_processing = squeeze.of(pages, fetches);
+        self.limit_fetches();
     }
 
     fn next_wake(&self) -> Instant {
@@ -473,8 +497,8 @@ impl Crawler {
 
     fn state(&self) -> State {
         let has_links = self.parts.store.outbox_count().is_ok_and(|count| count > 0);
-        let is_busy =
-            has_links || self.parts.frontier.fetching() + self.processing.len() + self.resolving > 0;
+        let under_way = self.parts.frontier.fetching() + self.leases.taken();
+        let is_busy = has_links || under_way + self.processing.len() + self.resolving > 0;
         let is_near = self.parts.frontier.next_timeout() < now() + DONE_AFTER;
         match () {
             () if self.paused => State::Paused,
@@ -493,7 +517,9 @@ impl Crawler {
             domains: self.parts.store.domain_count().unwrap_or(0),
             owned: self.owned,
             resident: self.parts.frontier.residents().count() as u64,
-            fetching: self.parts.frontier.fetching() as u64,
+            fetching: self.fetching_here() as u64,
+            lent: self.leases.lent() as u64,
+            ready: self.parts.frontier.ready(now()) as u64,
             processing: self.processing.len() as u64,
             trouble: self.trouble.as_deref(),
         };

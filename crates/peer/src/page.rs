@@ -11,11 +11,13 @@ use crate::{
     judge,
     process::{FetchedPage, ProcessedPage, Processor},
     resolver::{ResolveError, Resolver},
-    robots_fetch,
+    robots_fetch::{self, RobotsAnswer},
+    swarm::lease::{LeaseAnswer, LeaseAsk, LeaseResult, LeasedPage},
 };
-use apoidea_crawl::{Effort, Failure, Origin, Outcome, Report};
-use apoidea_model::{ContentHash, Domain, PageUrl, Pending, Target, Time};
+use apoidea_crawl::{Access, Effort, Failure, Origin, Outcome, Report};
+use apoidea_model::{ContentHash, Domain, PageUrl, PeerId, Pending, Slot, Target, Time};
 use reqwest::header::CONTENT_ENCODING;
+use serde::{Deserialize, Serialize};
 use std::{
     net::IpAddr,
     sync::Arc,
@@ -70,11 +72,7 @@ impl PageWork {
         address: IpAddr,
         connection: Connection,
     ) {
-        let wanted = match pending.target {
-            Target::Page => Wanted::Page,
-            Target::Sitemap => Wanted::Anything,
-        };
-        let answer = self.fetcher.get(&pending.url, address, wanted, connection).await;
+        let answer = self.fetcher.get(&pending.url, address, wanted(pending.target), connection).await;
         if matches!(answer, Err(FetchError::Held)) {
             return self.tell(Finding::Held { domain, slot: Some(pending.slot) });
         }
@@ -87,6 +85,67 @@ impl PageWork {
             let (page, sight) = self.clone().process(pending, response).await;
             self.tell(Finding::Processed { domain, slot, page, sight });
         }
+    }
+
+    /// Fetches something for a neighbour.
+    pub(crate) async fn fetch_for_another(self: Arc<Self>, from: PeerId, ask: LeaseAsk) {
+        let (domain, what) = (ask.url.domain(), ask.what);
+        let address = self.resolver.resolve(&domain).await.map(|all| choose(all, 0));
+        let (answer, page) = match (what.pending(ask.url.clone()), address) {
+            (Some(pending), Ok(address)) => self.clone().fetch_leased(pending, address).await,
+            (Some(_), Err(error)) => {
+                let outcome = Outcome::Failed(resolve_failure(&error));
+                (LeaseAnswer::Page { outcome, cost: NOTHING.into(), page: None }, None)
+            }
+            (None, Ok(address)) => {
+                let answer =
+                    robots_fetch::fetch(&self.fetcher, &self.resolver, &ask.url, address, now()).await;
+                (answer.map_or(LeaseAnswer::Held, LeaseAnswer::of_robots), None)
+            }
+            (None, Err(_)) => {
+                let access = Access::of_failure();
+                (LeaseAnswer::of_robots(RobotsAnswer { access, retry_after: None, effort: NOTHING }), None)
+            }
+        };
+        self.tell(Finding::ForAnother { from, result: LeaseResult { domain, what, answer }, page });
+    }
+
+    async fn fetch_leased(
+        self: Arc<Self>,
+        pending: Pending,
+        address: IpAddr,
+    ) -> (LeaseAnswer, Option<(ProcessedPage, PageSight)>) {
+        let answer = self.fetcher.get(&pending.url, address, wanted(pending.target), Connection::Close).await;
+        if matches!(answer, Err(FetchError::Held)) {
+            return (LeaseAnswer::Held, None);
+        }
+        let outcome = judge::judge(&pending.url, pending.target, &answer, now());
+        let cost = effort(&answer).into();
+        let page = match answer {
+            Ok(response) if outcome == Outcome::Page => Some(self.process(pending, response).await),
+            _ => None,
+        };
+        (LeaseAnswer::Page { outcome, cost, page: None }, page)
+    }
+
+    /// What came of a fetch that was left to a neighbour.
+    pub(crate) fn tell_leased(&self, report: Report, pending: Pending, page: Option<LeasedPage>) {
+        let (domain, slot, url) = (report.domain.clone(), report.slot, pending.url.clone());
+        let is_page = report.outcome == Outcome::Page;
+        self.tell(Finding::Fetched { report, pending });
+        if let Some(page) = page.filter(|_| is_page) {
+            let (page, sight) = page.into_processed(url);
+            self.tell(Finding::Processed { domain, slot, page, sight });
+        }
+    }
+
+    /// A neighbour did not fetch what was left to it.
+    pub(crate) fn tell_held(&self, domain: Domain, slot: Option<Slot>) {
+        self.tell(Finding::Held { domain, slot });
+    }
+
+    pub(crate) fn tell_robots(&self, domain: Domain, origin: Origin, answer: RobotsAnswer) {
+        self.tell(Finding::Robots { domain, origin, answer });
     }
 
     async fn process(
@@ -129,7 +188,7 @@ impl PageWork {
 }
 
 /// What a processed page was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum PageSight {
     /// A page whose content nobody had shown before.
     New,
@@ -137,6 +196,16 @@ pub(crate) enum PageSight {
     Duplicate,
     /// No page, but a list of pages.
     Sitemap,
+}
+
+/// Of a request that was not sent.
+const NOTHING: Effort = Effort { took: Duration::ZERO, bytes: 0 };
+
+fn wanted(target: Target) -> Wanted {
+    match target {
+        Target::Page => Wanted::Page,
+        Target::Sitemap => Wanted::Anything,
+    }
 }
 
 /// IPv4 first, since home networks often pretend to have IPv6; the next one after each failure.
@@ -148,7 +217,7 @@ fn choose(mut addresses: Vec<IpAddr>, failures: u8) -> IpAddr {
 fn effort(answer: &Result<Response, FetchError>) -> Effort {
     match answer {
         Ok(response) => Effort { took: response.elapsed, bytes: response.raw_body.len() as u64 },
-        Err(_) => Effort { took: Duration::ZERO, bytes: 0 },
+        Err(_) => NOTHING,
     }
 }
 

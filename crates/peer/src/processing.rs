@@ -22,6 +22,12 @@ impl Processing {
     /// Most pages in processing, unless there may be more fetches than that.
     pub(crate) const MAX_PAGES: usize = 1024;
 
+    /// Most pages in processing where others repeat them after a crash: enough that every fetch has three pages on their
+    /// way to the disk behind it.
+    pub(crate) fn pages_among_others(fetches: usize) -> usize {
+        4 * fetches
+    }
+
     pub(crate) fn begin(&mut self, domain: &Domain, slot: Slot) {
         let is_new = self.by_domain.entry(domain.clone()).or_default().insert(slot, 0).is_none();
         self.pages += usize::from(is_new);

@@ -36,8 +36,12 @@ pub struct Status {
     pub owned_domains: u64,
     /// Domains held in memory now.
     pub resident_domains: u64,
-    /// Fetches under way.
+    /// Fetches under way, those for neighbours among them.
     pub fetching: u64,
+    /// Fetches that neighbours do for this peer.
+    pub lent: u64,
+    /// Hosts whose turn has come, and that wait until a fetch may start.
+    pub ready: u64,
     /// Pages fetched and not yet durable.
     pub processing: u64,
     /// Bytes in the archive.
@@ -84,6 +88,10 @@ pub struct Totals {
     pub admitted: u64,
     /// Links that other peers sent.
     pub received: u64,
+    /// Fetches left to neighbours, because this peer had enough to do or refuses their domain.
+    pub lent: u64,
+    /// Pages fetched for neighbours, and kept here.
+    pub borrowed: u64,
     /// URLs that robots.txt forbids.
     pub disallowed: u64,
     /// Fetches without a page, by reason.

@@ -61,9 +61,17 @@ owned_domains: number,
  */
 resident_domains: number, 
 /**
- * Fetches under way.
+ * Fetches under way, those for neighbours among them.
  */
 fetching: number, 
+/**
+ * Fetches that neighbours do for this peer.
+ */
+lent: number, 
+/**
+ * Hosts whose turn has come, and that wait until a fetch may start.
+ */
+ready: number, 
 /**
  * Pages fetched and not yet durable.
  */
@@ -126,6 +134,14 @@ admitted: number,
  * Links that other peers sent.
  */
 received: number, 
+/**
+ * Fetches left to neighbours, because this peer had enough to do or refuses their domain.
+ */
+lent: number, 
+/**
+ * Pages fetched for neighbours, and kept here.
+ */
+borrowed: number, 
 /**
  * URLs that robots.txt forbids.
  */

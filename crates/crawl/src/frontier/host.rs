@@ -216,6 +216,11 @@ impl Host {
         self.blocked_until = until;
     }
 
+    /// Has its turn come?
+    pub(super) fn is_ready(&self, now: Time) -> bool {
+        matches!(self.activity, Activity::Waiting(ready) if ready <= now)
+    }
+
     /// Is it at this in the network?
     pub(super) fn is_fetching(&self) -> bool {
         matches!(self.activity, Activity::Robots(_) | Activity::Fetching(_))

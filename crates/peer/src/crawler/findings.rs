@@ -54,6 +54,12 @@ impl Crawler {
             }
             Finding::Delivered(records) => self.take_delivered(&records),
             Finding::Replicated { unheld } => self.end_round(&unheld),
+            Finding::TurnedAway { helper, domain, what, otherwise } => {
+                self.turned_away(helper, domain, what, otherwise);
+            }
+            Finding::Lent => self.lent(),
+            Finding::Returned => self.leases.returned(),
+            Finding::ForAnother { from, result, page } => self.end_lease(from, result, page).await,
             Finding::Trouble(trouble) => self.trouble = Some(trouble),
             Finding::Processed { domain, slot, page, sight } => {
                 let bytes = page.records.as_ref().map_or(0, |records| records.len() as u64);
@@ -136,7 +142,7 @@ impl Crawler {
             Some(Settlement::Retry(pending)) => self.replace(domain, &pending),
             Some(Settlement::Done(_) | Settlement::Dropped(_)) => self.leave_queue(domain, slot, sent),
             // It was refused while it was fetched.
-            None if *outcome != Outcome::Page && self.parts.admitter.refuses(domain) => {
+            None if *outcome != Outcome::Page && self.parts.admitter.is_refused_by_hand(domain) => {
                 self.leave_queue(domain, slot, sent)
             }
             None => Ok(()),

@@ -49,6 +49,14 @@ impl Crawler {
                 activated
             }
             SwarmOrder::Forget(domain, versions) => self.forget(&domain, &versions),
+            SwarmOrder::Lease(from, ask, reply) => {
+                self.take_lease(from, ask, reply);
+                Ok(())
+            }
+            SwarmOrder::Leased(from, result) => {
+                self.take_result(from, *result);
+                Ok(())
+            }
             SwarmOrder::Quiesce(reply) => {
                 self.quiescing = Some(reply);
                 self.take_allowance();
@@ -76,7 +84,7 @@ impl Crawler {
             self.take_allowance();
         }
         let is_at_rest = self.quiescing.is_some()
-            && self.parts.frontier.fetching() + self.processing.len() == 0
+            && self.parts.frontier.fetching() + self.processing.len() + self.leases.taken() == 0
             && self.errands.is_empty()
             && self.done.is_empty()
             && self.rounds.are_over()

@@ -1,5 +1,6 @@
-//! Domains that the volunteer refuses while the peer runs: their URLs are not admitted any more, and those that wait are
-//! forgotten. Lists in the settings are the admitter's matter from the start.
+//! Domains that the volunteer refuses while the peer runs. Among others, their URLs stay in their queues and neighbours
+//! fetch them: this peer has no more contact with the domain. Alone, they are not admitted any more, and those that wait
+//! are forgotten. Lists in the settings are the admitter's matter from the start.
 
 use super::{Crawler, now};
 use crate::{
@@ -38,7 +39,11 @@ impl Crawler {
             }
             Refusal::Add(domain) => {
                 refused.insert(domain.clone());
-                self.forget_waiting(&domain).and_then(|()| self.remember_refusals())
+                let forgotten = match self.parts.swarm.tenancy.is_alone() {
+                    true => self.forget_waiting(&domain),
+                    false => Ok(()),
+                };
+                forgotten.and_then(|()| self.remember_refusals())
             }
             Refusal::Remove(domain) => {
                 refused.remove(&domain);

@@ -57,7 +57,7 @@ impl Crawler {
 
     /// Puts links for others into the outbox; those that nobody would take are dropped here.
     pub(super) fn send_out(&mut self, links: Vec<Link>, now: Time) -> Result<Option<u64>, AdmitError> {
-        let is_wanted = |link: &Link| self.parts.admitter.check(&link.url, now).is_ok();
+        let is_wanted = |link: &Link| self.parts.admitter.may_be_wanted(&link.url, now);
         let links: Vec<Link> = links.into_iter().filter(is_wanted).collect();
         if links.is_empty() {
             return Ok(None);

@@ -2,7 +2,8 @@
 
 use super::{
     COPIES, holdings,
-    orders::Orders,
+    lease::{LeaseAsk, LeaseResult},
+    orders::{Orders, SwarmOrder},
     puller::{self, Puller},
     tenancy::{Claim, Tenancy, whole_ring},
     value::Value,
@@ -120,6 +121,8 @@ impl Staff {
             wire::VALUES => self.values(wire::decode(&body)?),
             wire::PIECE => self.piece(&wire::decode(&body)?),
             wire::FETCH => self.fetch(from, wire::decode(&body)?).await,
+            wire::LEASE => self.lease(from, wire::decode(&body)?).await,
+            wire::LEASED => self.leased(from, wire::decode(&body)?).await,
             wire::FACTS_IN => self.facts_in(&wire::decode(&body)?),
             _ => Err(Refusal::UnknownKind),
         }
@@ -206,6 +209,20 @@ impl Staff {
         }
         let pulled = puller::pull(self.overlay.as_ref(), &self.orders, from, taken).await;
         pulled.map(|()| Bytes::new()).map_err(|_| Refusal::Busy)
+    }
+
+    /// Only whoever owns the domain can have something of it fetched.
+    async fn lease(&self, from: PeerId, ask: LeaseAsk) -> Result<Bytes, Refusal> {
+        if !self.may_change(from, &ask.url.domain()).await {
+            return Err(Refusal::NotMine);
+        }
+        self.orders.lease(from, ask).await.map_err(|_| Refusal::Busy)?;
+        Ok(Bytes::new())
+    }
+
+    async fn leased(&self, from: PeerId, result: LeaseResult) -> Result<Bytes, Refusal> {
+        self.orders.tell(SwarmOrder::Leased(from, Box::new(result))).await;
+        Ok(Bytes::new())
     }
 
     /// Nobody is told what is here while it may still change: the new owner would do again what is being done.

@@ -2,6 +2,7 @@
 
 use super::{
     change::Delta,
+    lease::{LeaseAsk, LeaseResult},
     value::Value,
     wire::{DeltaAnswer, LinksAnswer},
 };
@@ -28,6 +29,10 @@ pub(crate) enum SwarmOrder {
     Activate(RingArc, oneshot::Sender<()>),
     /// Drop the copy of a domain, if it is still this one.
     Forget(Domain, Versions),
+    /// Fetch something for a neighbour; dropped if there is no time.
+    Lease(PeerId, LeaseAsk, oneshot::Sender<()>),
+    /// Take in what came of a fetch that was left to a neighbour.
+    Leased(PeerId, Box<LeaseResult>),
     /// Start nothing more, and answer when nothing is under way and nothing waits to be sent to holders.
     Quiesce(oneshot::Sender<()>),
 }
@@ -56,6 +61,11 @@ impl Orders {
 
     pub(crate) async fn activate(&self, arc: RingArc) -> Result<(), Stopped> {
         self.ask(|reply| SwarmOrder::Activate(arc, reply)).await
+    }
+
+    /// An error if there is no time.
+    pub(crate) async fn lease(&self, from: PeerId, ask: LeaseAsk) -> Result<(), Stopped> {
+        self.ask(|reply| SwarmOrder::Lease(from, ask, reply)).await
     }
 
     pub(crate) async fn quiesce(&self) -> Result<(), Stopped> {

@@ -25,6 +25,8 @@ const EVERY: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_secs(1);
 /// After the neighbourhood changed, the ring is given this long to settle.
 const SETTLE: Duration = Duration::from_secs(1);
+/// Neighbours that are known, for them to help: as many as the ring remembers successors.
+const NEIGHBOURS: usize = 8;
 /// Domains and facts read at a time.
 const AT_ONCE: usize = 500;
 
@@ -56,11 +58,14 @@ impl Sweeper {
                 () = time::sleep(LOOK) => {}
                 () = self.bell.notified() => next = next.min(time::Instant::now() + SETTLE),
             }
-            let now = self.neighbours().await;
-            if now != neighbours {
+            if let Some(now) = self.neighbours().await.filter(|now| *now != neighbours) {
+                let holders = |peers: &[PeerId]| peers[..peers.len().min(COPIES + 1)].to_vec();
+                if holders(&now) != holders(&neighbours) {
+                    next = next.min(time::Instant::now() + SETTLE);
+                }
                 neighbours = now;
-                self.tenancy.note_company(neighbours.len() > 1);
-                next = next.min(time::Instant::now() + SETTLE);
+                let me = self.overlay.me();
+                self.tenancy.note_neighbours(neighbours.iter().copied().filter(|peer| *peer != me));
             }
             if time::Instant::now() >= next {
                 next = time::Instant::now() + EVERY;
@@ -72,10 +77,10 @@ impl Sweeper {
         }
     }
 
-    async fn neighbours(&self) -> Vec<PeerId> {
+    /// This peer and the next ones; none if the ring does not say just now.
+    async fn neighbours(&self) -> Option<Vec<PeerId>> {
         let me = self.overlay.me();
-        // A view that cannot be had just now is no change.
-        self.overlay.owners(me.key(), COPIES + 1).await.unwrap_or_default()
+        self.overlay.owners(me.key(), NEIGHBOURS + 1).await.ok()
     }
 
     /// Offers what is held of an arc to its new owner.

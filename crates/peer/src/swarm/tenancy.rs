@@ -1,11 +1,8 @@
 //! Which keys this peer may act on now: those of its own arc, once the copies of whoever owned them before are here.
 
-use apoidea_model::Key;
+use apoidea_model::{Key, PeerId};
 use apoidea_overlay::{Arc as RingArc, Overlay};
-use std::sync::{
-    Arc, PoisonError, RwLock,
-    atomic::{AtomicBool, Ordering::Relaxed},
-};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// The peer's claim on keys, shared by all who act on them.
 pub(crate) struct Tenancy {
@@ -15,8 +12,8 @@ pub(crate) struct Tenancy {
     /// The same for content facts, which come first: pages under way wait for them, and a former owner lets those end
     /// before it hands its domains over.
     facts: Unsettled,
-    /// Are there other peers?
-    has_company: AtomicBool,
+    /// The next peers on the ring.
+    neighbours: RwLock<Arc<[PeerId]>>,
 }
 
 /// Whose a key is.
@@ -34,7 +31,7 @@ impl Tenancy {
     /// Nothing is settled: the last run of this peer may have been long ago.
     pub(crate) fn new(overlay: Arc<dyn Overlay>) -> Self {
         let (domains, facts) = (Unsettled::everything(), Unsettled::everything());
-        Tenancy { overlay, domains, facts, has_company: AtomicBool::new(false) }
+        Tenancy { overlay, domains, facts, neighbours: Default::default() }
     }
 
     /// Whose the domain at this key is.
@@ -62,11 +59,16 @@ impl Tenancy {
 
     /// Is there nobody else, as far as known?
     pub(crate) fn is_alone(&self) -> bool {
-        !self.has_company.load(Relaxed)
+        self.neighbours().is_empty()
     }
 
-    pub(crate) fn note_company(&self, has_company: bool) {
-        self.has_company.store(has_company, Relaxed);
+    /// The next peers on the ring, this one not among them.
+    pub(crate) fn neighbours(&self) -> Arc<[PeerId]> {
+        self.neighbours.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn note_neighbours(&self, neighbours: impl Iterator<Item = PeerId>) {
+        *self.neighbours.write().unwrap_or_else(PoisonError::into_inner) = neighbours.collect();
     }
 
     pub(crate) fn unsettle(&self, arc: RingArc) {

@@ -31,6 +31,11 @@ pub(crate) const FACTS_IN: Kind = Kind::free(8);
 /// "Fetch from me, now, what I know of these domains."
 pub(crate) const FETCH: Kind = Kind::free(9);
 
+/// "Fetch this for me."
+pub(crate) const LEASE: Kind = Kind::free(10);
+/// "This came of what you asked me to fetch."
+pub(crate) const LEASED: Kind = Kind::free(11);
+
 /// Bytes of a message that certainly fit into a frame, with room for what surrounds them.
 pub(crate) const FRAME_BYTES: usize = 56 * 1024;
 /// Domains named in one message: 500 of the longest names fit into a frame when compressed a little.

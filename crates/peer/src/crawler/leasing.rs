@@ -1,0 +1,352 @@
+//! Fetches that this peer leaves to its neighbours, and those that it does for them.
+
+use super::{Crawler, Finding, now};
+use crate::{
+    fetch::Connection,
+    page::PageSight,
+    process::ProcessedPage,
+    robots_fetch::RobotsAnswer,
+    swarm::lease::{self, LeaseAnswer, LeaseAsk, LeaseResult, Leased, LeasedPage},
+    writer::Order,
+};
+use apoidea_crawl::{Effort, Event, Failure, Origin, Outcome, Report};
+use apoidea_model::{Domain, PageUrl, PeerId, Pending};
+use apoidea_store::Commit;
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+use tokio::sync::oneshot;
+
+/// Fetches left to neighbours at a time: as many as a peer does itself by default.
+const MAX_LEASES: usize = 32;
+/// Neighbours that were asked and have not answered: whoever turns a fetch away leaves it to be done here, so these are
+/// fetches beyond what this peer may do at the moment.
+const MAX_ASKED: usize = 4;
+/// So long after it had to wait for its share of the computer, a peer leaves work to others.
+const SHORT_FOR: Duration = Duration::from_secs(1);
+/// A neighbour that had no time is not asked again for this long.
+const REST: Duration = Duration::from_secs(2);
+/// Whoever has not told what came of a lease is gone: longer than a fetch and all that follows may take.
+const OVERDUE: Duration = Duration::from_secs(120);
+/// The same for one who is no neighbour any more, and so may be dead.
+const OVERDUE_IF_GONE: Duration = Duration::from_secs(40);
+/// A refused domain that nobody else can fetch from now is looked at again after this.
+const PUT_OFF: Duration = Duration::from_secs(20);
+
+/// What is left to others and done for others.
+#[derive(Debug, Default)]
+pub(super) struct Leases {
+    /// Fetches that this peer may have under way itself.
+    pub own: usize,
+    out: HashMap<(Domain, Leased), Out>,
+    asked: usize,
+    /// Whose turn it is.
+    turn: usize,
+    taken: usize,
+    resting: HashMap<PeerId, Instant>,
+    /// When this peer last had to wait for its share of the computer.
+    short_at: Option<Instant>,
+}
+
+/// A fetch that was left to a neighbour.
+#[derive(Debug)]
+struct Out {
+    helper: PeerId,
+    since: Instant,
+    subject: Subject,
+}
+
+#[derive(Debug)]
+enum Subject {
+    Page(Pending),
+    Robots(Origin),
+}
+
+/// What to do when the helper has no time.
+#[derive(Debug)]
+pub(crate) enum Otherwise {
+    /// Fetch it here.
+    Fetch { pending: Pending, address: IpAddr, connection: Connection },
+    /// Nothing: this peer has nothing to do with the domain.
+    Leave,
+}
+
+impl Leases {
+    /// A neighbour was told what came of its fetch.
+    pub(super) fn returned(&mut self) {
+        self.taken = self.taken.saturating_sub(1);
+    }
+
+    /// Fetches for others, until these know what came of them.
+    pub(super) fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// Fetches that neighbours are at.
+    pub(super) fn lent(&self) -> usize {
+        self.out.len()
+    }
+
+    /// This peer may not do as much as it could just now.
+    pub(super) fn is_short(&mut self) {
+        self.short_at = Some(Instant::now());
+    }
+
+    fn was_short(&self) -> bool {
+        self.short_at.is_some_and(|at| at.elapsed() < SHORT_FOR)
+    }
+
+    fn answered(&mut self) {
+        self.asked = self.asked.saturating_sub(1);
+    }
+
+    fn rest(&mut self, helper: PeerId) {
+        self.resting.retain(|_, until| *until > Instant::now());
+        self.resting.insert(helper, Instant::now() + REST);
+    }
+}
+
+impl Crawler {
+    /// How much the frontier may have under way, with what is left to others.
+    pub(super) fn limit_fetches(&mut self) {
+        let leases = if self.can_lease() { MAX_LEASES } else { self.leases.out.len() };
+        let is_still = self.paused || self.quiescing.is_some();
+        // What is fetched for others counts, but the own crawl always goes on.
+        let own = self.leases.own.saturating_sub(self.leases.taken).max(1);
+        self.parts.frontier.set_fetches(if is_still { 0 } else { own + leases });
+    }
+
+    /// Fetches that this peer is at, for itself and for others.
+    pub(super) fn fetching_here(&self) -> usize {
+        self.parts.frontier.fetching().saturating_sub(self.leases.out.len()) + self.leases.taken
+    }
+
+    /// Is there somebody who may have time?
+    pub(super) fn can_lease(&self) -> bool {
+        let Leases { out, asked, .. } = &self.leases;
+        out.len() < MAX_LEASES && *asked < MAX_ASKED && self.helper().is_some()
+    }
+
+    /// The neighbour to be asked next, another one for each fetch.
+    fn helper(&self) -> Option<PeerId> {
+        let now = Instant::now();
+        let neighbours = self.parts.swarm.tenancy.neighbours();
+        let is_rested = |peer: &&PeerId| self.leases.resting.get(*peer).is_none_or(|until| *until <= now);
+        let rested: Vec<&PeerId> = neighbours.iter().filter(is_rested).collect();
+        rested.get(self.leases.turn % rested.len().max(1)).map(|peer| **peer)
+    }
+
+    pub(super) fn start_fetch(
+        &mut self,
+        domain: Domain,
+        pending: Pending,
+        address: IpAddr,
+        connection: Connection,
+    ) {
+        let is_refused = self.parts.admitter.is_refused_by_hand(&domain);
+        let is_busy = self.leases.was_short() || self.fetching_here() > self.leases.own;
+        match self.helper().filter(|_| is_refused || is_busy && self.can_lease()) {
+            Some(helper) => {
+                self.processing.begin(&domain, pending.slot);
+                let Pending { slot, depth, target, .. } = pending;
+                let ask = LeaseAsk { url: pending.url.clone(), what: Leased::Page { slot, depth, target } };
+                let subject = Subject::Page(pending.clone());
+                let otherwise = match is_refused {
+                    true => Otherwise::Leave,
+                    false => Otherwise::Fetch { pending, address, connection },
+                };
+                self.lend(helper, domain, ask, subject, otherwise);
+            }
+            None if is_refused => self.put_off(&domain),
+            None => self.fetch_here(domain, pending, address, connection),
+        }
+    }
+
+    fn fetch_here(&mut self, domain: Domain, pending: Pending, address: IpAddr, connection: Connection) {
+        self.parts.throttle.start();
+        self.processing.begin(&domain, pending.slot);
+        tokio::spawn(self.parts.work.clone().fetch_page(domain, pending, address, connection));
+    }
+
+    pub(super) fn start_robots(&mut self, domain: Domain, origin: Origin, url: PageUrl, address: IpAddr) {
+        if !self.parts.admitter.is_refused_by_hand(&domain) {
+            tokio::spawn(self.parts.work.clone().fetch_robots(domain, origin, url, address));
+            return;
+        }
+        match self.helper() {
+            Some(helper) => {
+                let ask = LeaseAsk { url, what: Leased::Robots };
+                self.lend(helper, domain, ask, Subject::Robots(origin), Otherwise::Leave);
+            }
+            None => self.put_off(&domain),
+        }
+    }
+
+    fn lend(
+        &mut self,
+        helper: PeerId,
+        domain: Domain,
+        ask: LeaseAsk,
+        subject: Subject,
+        otherwise: Otherwise,
+    ) {
+        self.leases.turn = self.leases.turn.wrapping_add(1);
+        self.leases.asked += 1;
+        let out = Out { helper, since: Instant::now(), subject };
+        self.leases.out.insert((domain.clone(), ask.what), out);
+        let (overlay, findings) = (self.parts.swarm.overlay.clone(), self.parts.swarm.findings.clone());
+        tokio::spawn(async move {
+            let finding = match lease::is_turned_away(overlay.as_ref(), helper, &ask).await {
+                true => Finding::TurnedAway { helper, domain, what: ask.what, otherwise },
+                false => Finding::Lent,
+            };
+            // Nobody listens any more when the peer has stopped.
+            let _ = findings.send(finding);
+        });
+    }
+
+    /// A neighbour has taken a fetch over, or may have.
+    pub(super) fn lent(&mut self) {
+        self.leases.answered();
+        self.totals.lent += 1;
+    }
+
+    /// A neighbour had no time.
+    pub(super) fn turned_away(&mut self, helper: PeerId, domain: Domain, what: Leased, otherwise: Otherwise) {
+        self.leases.answered();
+        self.leases.rest(helper);
+        if self.leases.out.remove(&(domain.clone(), what)).is_none() {
+            return;
+        }
+        match otherwise {
+            Otherwise::Fetch { pending, address, connection } => {
+                self.fetch_here(domain, pending, address, connection);
+            }
+            Otherwise::Leave => {
+                if let Leased::Page { slot, .. } = what {
+                    self.processing.end(&domain, slot);
+                }
+                self.put_off(&domain);
+            }
+        }
+    }
+
+    /// A refused domain waits: nobody has time for it now.
+    fn put_off(&mut self, domain: &Domain) {
+        let Some(state) = self.parts.frontier.release(domain) else { return };
+        let wake = state.ready_at().max(now() + PUT_OFF);
+        let mut commit = Commit::new();
+        commit.put_domain(domain, crate::admitter::encode_state(&state));
+        self.park_or_release(&mut commit, domain, wake);
+        self.dirty.remove(domain);
+        match self.parts.store.apply(&commit) {
+            Ok(()) => {
+                self.parts.frontier.handle(Event::Parked { wake }, now());
+                self.left_memory(domain);
+            }
+            Err(error) => self.is_in_trouble(&error.into()),
+        }
+    }
+
+    /// A neighbour tells what came of a fetch that was left to it.
+    pub(super) fn take_result(&mut self, from: PeerId, result: LeaseResult) {
+        let LeaseResult { domain, what, answer } = result;
+        let lease = (domain, what);
+        if self.leases.out.get(&lease).is_none_or(|out| out.helper != from) {
+            return;
+        }
+        let Some(Out { subject, .. }) = self.leases.out.remove(&lease) else { return };
+        let (domain, _) = lease;
+        match (subject, answer) {
+            (Subject::Page(pending), LeaseAnswer::Page { outcome, cost, page }) => {
+                // A page without its page is none.
+                let is_whole = outcome != Outcome::Page || page.is_some();
+                let outcome = if is_whole { outcome } else { Outcome::Failed(Failure::Read) };
+                let report = Report { domain, slot: pending.slot, outcome, effort: cost.into() };
+                self.parts.work.tell_leased(report, pending, page);
+            }
+            (Subject::Robots(origin), LeaseAnswer::Robots { access, retry_after, cost }) => {
+                let answer = RobotsAnswer { access, retry_after, effort: cost.into() };
+                self.parts.work.tell_robots(domain, origin, answer);
+            }
+            (Subject::Page(pending), LeaseAnswer::Held) => {
+                self.parts.work.tell_held(domain, Some(pending.slot));
+            }
+            (Subject::Robots(_), LeaseAnswer::Held) => self.parts.work.tell_held(domain, None),
+            (subject, _) => self.give_up(domain, subject),
+        }
+    }
+
+    /// Whoever does not tell for long is gone.
+    pub(super) fn give_up_overdue(&mut self) {
+        let neighbours = self.parts.swarm.tenancy.neighbours();
+        let patience = |out: &Out| match neighbours.contains(&out.helper) {
+            true => OVERDUE,
+            false => OVERDUE_IF_GONE,
+        };
+        let overdue = self.leases.out.extract_if(|_, out| out.since.elapsed() > patience(out));
+        let overdue: Vec<(Domain, Subject)> =
+            overdue.map(|((domain, _), out)| (domain, out.subject)).collect();
+        overdue.into_iter().for_each(|(domain, subject)| self.give_up(domain, subject));
+    }
+
+    fn give_up(&mut self, domain: Domain, subject: Subject) {
+        match subject {
+            Subject::Robots(_) => self.put_off(&domain),
+            Subject::Page(pending) => {
+                let effort = Effort { took: Duration::ZERO, bytes: 0 };
+                let outcome = Outcome::Failed(Failure::Timeout);
+                let report = Report { domain, slot: pending.slot, outcome, effort };
+                self.parts.work.tell_leased(report, pending, None);
+            }
+        }
+    }
+
+    /// A neighbour asks this peer to fetch something; no answer means that there is no time for it.
+    pub(super) fn take_lease(&mut self, from: PeerId, ask: LeaseAsk, reply: oneshot::Sender<()>) {
+        let has_time = !self.paused
+            && self.quiescing.is_none()
+            && !self.is_held_up()
+            && self.parts.throttle.wait().is_none()
+            && self.fetching_here() < self.leases.own;
+        if has_time && self.parts.admitter.check(&ask.url, now()).is_ok() {
+            self.parts.throttle.start();
+            self.leases.taken += 1;
+            let _ = reply.send(());
+            tokio::spawn(self.parts.work.clone().fetch_for_another(from, ask));
+        }
+    }
+
+    /// What a neighbour asked for is here; it is told when the page is on the disk.
+    pub(super) async fn end_lease(
+        &mut self,
+        from: PeerId,
+        mut result: LeaseResult,
+        page: Option<(ProcessedPage, PageSight)>,
+    ) {
+        let (written, durable) = oneshot::channel();
+        let mut order = Order { reply: Some(written), ..Order::default() };
+        if let (Some((page, sight)), LeaseAnswer::Page { page: told, .. }) = (page, &mut result.answer) {
+            self.totals.borrowed += 1;
+            self.totals.bytes += page.bytes;
+            let (leased, rest) = LeasedPage::of(&page, sight);
+            if let Err(error) = self.send_out(rest, now()) {
+                self.leases.returned();
+                return self.is_in_trouble(&error);
+            }
+            *told = Some(leased);
+            order.records = page.records;
+        }
+        self.order(order).await;
+        let (overlay, findings) = (self.parts.swarm.overlay.clone(), self.parts.swarm.findings.clone());
+        tokio::spawn(async move {
+            if durable.await.is_ok() {
+                lease::report(overlay.as_ref(), from, result).await;
+            }
+            // Nobody listens any more when the peer has stopped.
+            let _ = findings.send(Finding::Returned);
+        });
+    }
+}
