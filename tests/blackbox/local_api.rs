@@ -4,7 +4,7 @@ use crate::{
     peer_process::{Launch, PeerProcess},
     toy::Toy,
 };
-use apoidea_peer::{PageEvent, Status};
+use apoidea_peer::{PageEvent, Status, governor::Reason};
 use apoidea_toyweb::ToyWeb;
 use reqwest::{
     Client, Method, RequestBuilder, StatusCode,
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, time::Duration};
 
 /// Every path that tells or changes something, with its method.
-const PRIVATE: [(&str, &str); 20] = [
+const PRIVATE: [(&str, &str); 25] = [
     ("GET", "/api/status"),
     ("GET", "/api/events"),
     ("GET", "/api/domains"),
@@ -35,12 +35,27 @@ const PRIVATE: [(&str, &str); 20] = [
     ("POST", "/api/pause"),
     ("POST", "/api/resume"),
     ("POST", "/api/link"),
+    ("GET", "/api/preferences"),
+    ("PUT", "/api/preferences"),
+    ("GET", "/api/preferences/ranges"),
+    ("POST", "/api/snooze"),
+    ("POST", "/api/quit"),
+];
+/// The paths that read a body, with one that they take.
+const BODIES: [(&str, &str, &str); 5] = [
+    ("POST", "/api/seeds", r#"{"urls": ["http://a.example/"]}"#),
+    ("POST", "/api/refusals", r#"{"domain": "a.example"}"#),
+    ("DELETE", "/api/refusals", r#"{"domain": "a.example"}"#),
+    ("PUT", "/api/preferences", r#"{"memory_mib": 300}"#),
+    ("POST", "/api/snooze", r#"{"for": "1h"}"#),
 ];
 
 /// A peer without work, and a browser that knows nothing.
 struct Visitor {
     peer: PeerProcess,
     browser: Client,
+    /// As they were at the start.
+    preferences: Value,
     _folder: tempfile::TempDir,
 }
 
@@ -56,17 +71,17 @@ impl Visitor {
             .timeout(Duration::from_secs(20))
             .build()
             .unwrap();
-        Visitor { peer, browser, _folder: folder }
+        let preferences = preferences_of(&peer).await;
+        Visitor { peer, browser, preferences, _folder: folder }
     }
 
     /// Without any right.
     fn ask(&self, method: &str, path: &str) -> RequestBuilder {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let request = self.browser.request(method.clone(), format!("{}{path}", self.peer.address()));
-        match path {
-            "/api/seeds" => request.json(&json!({ "urls": ["http://a.example/"] })),
-            "/api/refusals" => request.json(&json!({ "domain": "a.example" })),
-            _ => request,
+        match BODIES.iter().find(|(known, at, _)| (*known, *at) == (method.as_str(), path)) {
+            Some((.., body)) => request.header(CONTENT_TYPE, "application/json").body(*body),
+            None => request,
         }
     }
 
@@ -81,7 +96,17 @@ impl Visitor {
         assert_ne!(status.state, apoidea_peer::State::Paused);
         let refused = self.peer.request(Method::GET, "/api/refusals").send().await.unwrap();
         assert_eq!(refused.json::<Vec<String>>().await.unwrap(), [""; 0]);
+        assert!(!matches!(status.allowance.reason, Some(Reason::Snoozed { .. })), "snoozed");
+        assert_eq!(self.preferences().await, self.preferences, "the preferences were changed");
     }
+
+    async fn preferences(&self) -> Value {
+        preferences_of(&self.peer).await
+    }
+}
+
+async fn preferences_of(peer: &PeerProcess) -> Value {
+    peer.request(Method::GET, "/api/preferences").send().await.unwrap().json().await.unwrap()
 }
 
 /// The answer is this status with a reason in JSON.
@@ -158,6 +183,26 @@ async fn malformed_and_oversized_requests_change_nothing() {
         (&many, "application/json", 413),
     ] {
         assert_problem(seeds(body.to_owned(), kind), StatusCode::from_u16(status).unwrap()).await;
+    }
+    for (method, path, right) in BODIES {
+        for (body, kind) in [
+            ("", "application/json"),
+            (&right[..right.len() - 1], "application/json"),
+            (&deep, "application/json"),
+            ("[]", "application/json"),
+            ("7", "application/json"),
+            (r#"{"unknown": 1}"#, "application/json"),
+            (right, "text/plain"),
+            (right, "application/x-www-form-urlencoded"),
+            (&many, "application/json"),
+        ] {
+            let url = format!("{}{path}", visitor.peer.address());
+            let request =
+                visitor.browser.request(method.parse().unwrap(), url).bearer_auth(visitor.peer.token());
+            let answer = request.header(CONTENT_TYPE, kind).body(body.to_owned()).send().await.unwrap();
+            let start: String = body.chars().take(40).collect();
+            assert!(answer.status().is_client_error(), "{method} {path} {kind} {start}: {}", answer.status());
+        }
     }
     for (method, path, status) in [
         ("GET", "/nowhere", StatusCode::NOT_FOUND),
@@ -318,9 +363,11 @@ async fn a_link_to_the_dashboard_works_once() {
         let answer = visitor.ask("GET", path).header(COOKIE, cookie).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK, "{path}");
     }
-    let foreign =
-        visitor.ask("POST", "/api/pause").header(COOKIE, cookie).header(ORIGIN, "http://evil.example");
-    assert_problem(foreign, StatusCode::FORBIDDEN).await;
+    for (method, path) in PRIVATE {
+        let foreign = || visitor.ask(method, path).header(COOKIE, cookie);
+        assert_problem(foreign().header(ORIGIN, "http://evil.example"), StatusCode::FORBIDDEN).await;
+        assert_problem(foreign().header(HOST, "evil.example"), StatusCode::MISDIRECTED_REQUEST).await;
+    }
     visitor.assert_unchanged().await;
 }
 
