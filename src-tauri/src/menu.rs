@@ -296,10 +296,15 @@ fn turn(name: &str, order: fn(Switch) -> Order, is: Switch) -> Entry {
 
 /// A menu is no place for a stack trace.
 fn shorten(text: &str) -> String {
-    const MOST: usize = 100;
-    let line = text.lines().next().unwrap_or_default();
+    const MOST: usize = 140;
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let mut line = lines.next().unwrap_or_default().to_owned();
+    // A line that ends so is about the cause, which whoever explains at length says last.
+    if let Some(cause) = lines.next_back().filter(|_| line.ends_with(':')) {
+        line = format!("{line} {}", cause.trim());
+    }
     if line.chars().count() <= MOST {
-        return line.to_owned();
+        return line;
     }
     line.chars().take(MOST).chain(['…']).collect()
 }
@@ -453,13 +458,21 @@ mod tests {
     }
 
     #[test]
+    fn a_crash_is_told_with_its_cause() {
+        let told =
+            shorten("these settings are not usable:\n  |\n1 | crawl = 3\n  |         ^\nexpected a table\n");
+        assert_eq!(told, "these settings are not usable: expected a table");
+        assert_eq!(shorten("it fell\nat line 7"), "it fell");
+    }
+
+    #[test]
     fn a_crash_offers_restart_and_log_and_nothing_of_the_peer() {
         let mut view = view(Some(status(State::Crawling, "Crawling")));
         view.crash = Some(format!("{}\nand a trace", "x".repeat(500)));
         assert!(has(&view, Order::Restart) && has(&view, Order::Log) && has(&view, Order::Quit));
         assert!(!has(&view, Order::Pause) && !has(&view, Order::Dashboard));
         let Entry::Words(words) = &menu(&view)[2] else { panic!("no words about the crash") };
-        assert_eq!(words.chars().count(), 101);
+        assert_eq!(words.chars().count(), 141);
     }
 
     #[test]
