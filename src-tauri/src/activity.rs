@@ -13,6 +13,9 @@ use std::{
 /// Input this soon after the opening is the end of what opened it: a key released, a hand leaving the mouse.
 const GRACE: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// A sensor that sees nothing after this long is blind.
+#[cfg(target_os = "linux")]
+const SEES_WITHIN: Duration = Duration::from_secs(2);
 
 /// Watches for input.
 pub struct Activity {
@@ -28,6 +31,19 @@ impl Activity {
         // Preferences with which that sensor does not rest.
         let senses = Senses::start(of_people.collect(), &Preferences::default());
         Activity { senses, since: Instant::now() }
+    }
+
+    /// Watches from now on; none where nothing can see input.
+    #[cfg(target_os = "linux")]
+    pub fn watch_if_seen() -> Option<Self> {
+        let activity = Activity::watch();
+        while activity.senses.readings().idle_ms.is_none() {
+            if activity.since.elapsed() > SEES_WITHIN {
+                return None;
+            }
+            thread::sleep(LOOK_EVERY / 10);
+        }
+        Some(activity)
     }
 
     /// Waits for input; for ever where nothing can see it.

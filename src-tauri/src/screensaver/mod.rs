@@ -12,6 +12,7 @@ mod sprites;
 mod stage;
 
 use crate::{activity::Activity, launch::Canvas};
+use anyhow::Context;
 use comb::{Area, Comb};
 use feed::News;
 use plate::Words;
@@ -52,13 +53,17 @@ pub struct Screensaver {
     began: Instant,
     mouse: Option<(i16, i16)>,
     frames: u64,
-    /// A volunteer's return is seen by us, not by whoever owns the window that is drawn in.
-    is_alone: bool,
+    /// Sees the volunteer's return; none where that is the affair of whoever owns the window that is drawn in.
+    activity: Option<Activity>,
 }
 
 impl Screensaver {
-    /// Makes it ready, over the whole screen or in somebody else's window.
+    /// Makes it ready, over the whole screen or in somebody else's window. Not where keys cannot be seen: it would never go.
     pub fn open(canvas: Option<Canvas>) -> anyhow::Result<Self> {
+        let activity = match canvas {
+            Some(_) => None,
+            None => Some(Activity::watch_if_seen().context("nothing here tells of input")?),
+        };
         let mut stage = Stage::open(canvas)?;
         let (Area { width, height, .. }, monitor) = (stage.area(), stage.monitor());
         let middle = (monitor.x + (monitor.width / 2) as i16, monitor.y + (monitor.height / 2) as i16);
@@ -73,7 +78,7 @@ impl Screensaver {
             began: Instant::now(),
             mouse: None,
             frames: 0,
-            is_alone: canvas.is_none(),
+            activity,
         })
     }
 
@@ -88,7 +93,7 @@ impl Screensaver {
         outcome
     }
 
-    fn follow(&self, link: &str, owner: Owner, news: &SyncSender<News>) -> anyhow::Result<()> {
+    fn follow(&mut self, link: &str, owner: Owner, news: &SyncSender<News>) -> anyhow::Result<()> {
         let (link, for_feed) = (link.to_owned(), news.clone());
         spawn("feed", move || {
             if let Err(error) = feed::tell(&link, &for_feed) {
@@ -103,10 +108,10 @@ impl Screensaver {
                 let _ = for_app.send(News::End);
             })?;
         }
-        if self.is_alone {
+        if let Some(activity) = self.activity.take() {
             let for_wake = news.clone();
             spawn("wake", move || {
-                Activity::watch().wait();
+                activity.wait();
                 let _ = for_wake.send(News::End);
             })?;
         }
