@@ -283,7 +283,9 @@ impl Crawler {
     }
 
     fn is_held_up(&self) -> bool {
-        self.trouble.is_some() || self.processing.is_full(self.max_processing) || self.outbox > MAX_OUTBOX
+        self.trouble.is_some()
+            || self.processing.is_full(self.max_processing + self.leases.lent())
+            || self.outbox > MAX_OUTBOX
     }
 
     /// Paused, nothing starts: no look-up, no fetch; domains that go elsewhere go to the disk all the same. Otherwise the

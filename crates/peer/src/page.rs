@@ -87,12 +87,12 @@ impl PageWork {
         }
     }
 
-    /// Fetches something for a neighbour.
-    pub(crate) async fn fetch_for_another(self: Arc<Self>, from: PeerId, ask: LeaseAsk) {
+    /// Fetches something for a neighbour. The token is dropped when the server has answered.
+    pub(crate) async fn fetch_for_another(self: Arc<Self>, from: PeerId, ask: LeaseAsk, request: Arc<()>) {
         let (domain, what) = (ask.url.domain(), ask.what);
         let address = self.resolver.resolve(&domain).await.map(|all| choose(all, 0));
         let (answer, page) = match (what.pending(ask.url.clone()), address) {
-            (Some(pending), Ok(address)) => self.clone().fetch_leased(pending, address).await,
+            (Some(pending), Ok(address)) => self.clone().fetch_leased(pending, address, request).await,
             (Some(_), Err(error)) => {
                 let outcome = Outcome::Failed(resolve_failure(&error));
                 (LeaseAnswer::Page { outcome, cost: NOTHING.into(), page: None }, None)
@@ -114,8 +114,10 @@ impl PageWork {
         self: Arc<Self>,
         pending: Pending,
         address: IpAddr,
+        request: Arc<()>,
     ) -> (LeaseAnswer, Option<(ProcessedPage, PageSight)>) {
         let answer = self.fetcher.get(&pending.url, address, wanted(pending.target), Connection::Close).await;
+        drop(request);
         if matches!(answer, Err(FetchError::Held)) {
             return (LeaseAnswer::Held, None);
         }

@@ -23,9 +23,9 @@ impl Processing {
     pub(crate) const MAX_PAGES: usize = 1024;
 
     /// Most pages in processing where others repeat them after a crash: enough that every fetch has three pages on their
-    /// way to the disk behind it.
+    /// way to the disk behind it, and that few fetches do not wait for their pages' way.
     pub(crate) fn pages_among_others(fetches: usize) -> usize {
-        4 * fetches
+        (4 * fetches).max(64)
     }
 
     pub(crate) fn begin(&mut self, domain: &Domain, slot: Slot) {

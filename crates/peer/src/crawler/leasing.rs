@@ -15,6 +15,7 @@ use apoidea_store::Commit;
 use std::{
     collections::HashMap,
     net::IpAddr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::sync::oneshot;
@@ -23,11 +24,11 @@ use tokio::sync::oneshot;
 const MAX_LEASES: usize = 32;
 /// Neighbours that were asked and have not answered: whoever turns a fetch away leaves it to be done here, so these are
 /// fetches beyond what this peer may do at the moment.
-const MAX_ASKED: usize = 4;
+const MAX_ASKED: usize = 2;
 /// So long after it had to wait for its share of the computer, a peer leaves work to others.
 const SHORT_FOR: Duration = Duration::from_secs(1);
-/// A neighbour that had no time is not asked again for this long.
-const REST: Duration = Duration::from_secs(2);
+/// A neighbour that had no time is not asked again for this long, unless it has ended something else meanwhile.
+const REST: Duration = Duration::from_millis(500);
 /// Whoever has not told what came of a lease is gone: longer than a fetch and all that follows may take.
 const OVERDUE: Duration = Duration::from_secs(120);
 /// The same for one who is no neighbour any more, and so may be dead.
@@ -45,6 +46,8 @@ pub(super) struct Leases {
     /// Whose turn it is.
     turn: usize,
     taken: usize,
+    /// A clone is with each request that is under way for another.
+    requests: Arc<()>,
     resting: HashMap<PeerId, Instant>,
     /// When this peer last had to wait for its share of the computer.
     short_at: Option<Instant>,
@@ -68,7 +71,7 @@ enum Subject {
 #[derive(Debug)]
 pub(crate) enum Otherwise {
     /// Fetch it here.
-    Fetch { pending: Pending, address: IpAddr, connection: Connection },
+    Fetch { address: IpAddr, connection: Connection },
     /// Nothing: this peer has nothing to do with the domain.
     Leave,
 }
@@ -82,6 +85,11 @@ impl Leases {
     /// Fetches for others, until these know what came of them.
     pub(super) fn taken(&self) -> usize {
         self.taken
+    }
+
+    /// Requests that are under way for others.
+    fn requests(&self) -> usize {
+        Arc::strong_count(&self.requests) - 1
     }
 
     /// Fetches that neighbours are at.
@@ -109,22 +117,25 @@ impl Leases {
 }
 
 impl Crawler {
-    /// How much the frontier may have under way, with what is left to others.
+    /// How much the frontier may have under way, with what is left to others: one more than that, while there is somebody
+    /// to leave it to.
     pub(super) fn limit_fetches(&mut self) {
-        let leases = if self.can_lease() { MAX_LEASES } else { self.leases.out.len() };
-        let is_still = self.paused || self.quiescing.is_some();
+        let Leases { own, out, .. } = &self.leases;
+        let one_more = usize::from(self.can_lease() && self.fetching_here() <= *own);
         // What is fetched for others counts, but the own crawl always goes on.
-        let own = self.leases.own.saturating_sub(self.leases.taken).max(1);
-        self.parts.frontier.set_fetches(if is_still { 0 } else { own + leases });
+        let mine = own.saturating_sub(self.leases.requests()).max(1);
+        let is_still = self.paused || self.quiescing.is_some();
+        let fetches = if is_still { 0 } else { mine + out.len() + one_more };
+        self.parts.frontier.set_fetches(fetches);
     }
 
     /// Fetches that this peer is at, for itself and for others.
     pub(super) fn fetching_here(&self) -> usize {
-        self.parts.frontier.fetching().saturating_sub(self.leases.out.len()) + self.leases.taken
+        self.parts.frontier.fetching().saturating_sub(self.leases.out.len()) + self.leases.requests()
     }
 
     /// Is there somebody who may have time?
-    pub(super) fn can_lease(&self) -> bool {
+    fn can_lease(&self) -> bool {
         let Leases { out, asked, .. } = &self.leases;
         out.len() < MAX_LEASES && *asked < MAX_ASKED && self.helper().is_some()
     }
@@ -148,20 +159,21 @@ impl Crawler {
         let is_refused = self.parts.admitter.is_refused_by_hand(&domain);
         let is_busy = self.leases.was_short() || self.fetching_here() > self.leases.own;
         match self.helper().filter(|_| is_refused || is_busy && self.can_lease()) {
+            Some(helper) if is_refused => self.lend_page(helper, domain, pending, Otherwise::Leave),
             Some(helper) => {
-                self.processing.begin(&domain, pending.slot);
-                let Pending { slot, depth, target, .. } = pending;
-                let ask = LeaseAsk { url: pending.url.clone(), what: Leased::Page { slot, depth, target } };
-                let subject = Subject::Page(pending.clone());
-                let otherwise = match is_refused {
-                    true => Otherwise::Leave,
-                    false => Otherwise::Fetch { pending, address, connection },
-                };
-                self.lend(helper, domain, ask, subject, otherwise);
+                let otherwise = Otherwise::Fetch { address, connection };
+                self.lend_page(helper, domain, pending, otherwise);
             }
             None if is_refused => self.put_off(&domain),
             None => self.fetch_here(domain, pending, address, connection),
         }
+    }
+
+    fn lend_page(&mut self, helper: PeerId, domain: Domain, pending: Pending, otherwise: Otherwise) {
+        self.processing.begin(&domain, pending.slot);
+        let Pending { slot, depth, target, .. } = pending;
+        let ask = LeaseAsk { url: pending.url.clone(), what: Leased::Page { slot, depth, target } };
+        self.lend(helper, domain, ask, Subject::Page(pending), otherwise);
     }
 
     fn fetch_here(&mut self, domain: Domain, pending: Pending, address: IpAddr, connection: Connection) {
@@ -217,16 +229,17 @@ impl Crawler {
     pub(super) fn turned_away(&mut self, helper: PeerId, domain: Domain, what: Leased, otherwise: Otherwise) {
         self.leases.answered();
         self.leases.rest(helper);
-        if self.leases.out.remove(&(domain.clone(), what)).is_none() {
-            return;
-        }
-        match otherwise {
-            Otherwise::Fetch { pending, address, connection } => {
-                self.fetch_here(domain, pending, address, connection);
-            }
-            Otherwise::Leave => {
-                if let Leased::Page { slot, .. } = what {
-                    self.processing.end(&domain, slot);
+        let Some(out) = self.leases.out.remove(&(domain.clone(), what)) else { return };
+        match (out.subject, otherwise) {
+            (Subject::Page(pending), Otherwise::Fetch { address, connection }) => match self.helper() {
+                Some(other) => {
+                    self.lend_page(other, domain, pending, Otherwise::Fetch { address, connection });
+                }
+                None => self.fetch_here(domain, pending, address, connection),
+            },
+            (subject, _) => {
+                if let Subject::Page(pending) = subject {
+                    self.processing.end(&domain, pending.slot);
                 }
                 self.put_off(&domain);
             }
@@ -258,6 +271,7 @@ impl Crawler {
             return;
         }
         let Some(Out { subject, .. }) = self.leases.out.remove(&lease) else { return };
+        self.leases.resting.remove(&from);
         let (domain, _) = lease;
         match (subject, answer) {
             (Subject::Page(pending), LeaseAnswer::Page { outcome, cost, page }) => {
@@ -315,7 +329,7 @@ impl Crawler {
             self.parts.throttle.start();
             self.leases.taken += 1;
             let _ = reply.send(());
-            tokio::spawn(self.parts.work.clone().fetch_for_another(from, ask));
+            tokio::spawn(self.parts.work.clone().fetch_for_another(from, ask, self.leases.requests.clone()));
         }
     }
 
