@@ -1,5 +1,5 @@
 ; The Windows installer: for one user, without administrator rights. Made by installer/windows/package.
-; Options: /S silent, /AUTOSTART=1 start at login, /SCREENSAVER=1 use our screensaver, /R start the app afterwards, /D=FOLDER;
+; Options: /S silent, /AUTOSTART=1 start at login (0: do not), /SCREENSAVER=1 use our screensaver, /R start the app afterwards, /D=FOLDER;
 ; for the uninstaller: /S silent, which keeps the data unless /DATA=remove.
 
 Unicode true
@@ -13,6 +13,10 @@ Target amd64-unicode
 !define NAME "Apoidea"
 !define UNINSTALL "Software\Microsoft\Windows\CurrentVersion\Uninstall\${NAME}"
 !define RUN "Software\Microsoft\Windows\CurrentVersion\Run"
+; What the Task Manager says about that list; Windows and "Start at login" write it.
+!define RUN_APPROVED "Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"
+; Who our notifications are from. Windows shows none of a program that it knows no name for.
+!define NOTIFIER "Software\Classes\AppUserModelId\org.apoidea.desktop"
 !define WEBVIEW "SOFTWARE\Microsoft\EdgeUpdate\Clients\{F3017226-FE2A-4295-8BDF-00C3A9A7E4C5}"
 ; Where the programs keep what a peer remembers and its settings, by the conventions of this system.
 !define DATA "$LOCALAPPDATA\apoidea"
@@ -50,8 +54,10 @@ VIAddVersionKey "LegalCopyright" "The Apoidea developers"
 !insertmacro MUI_LANGUAGE "English"
 
 ; Ends the programs that run from our folder: a peer recovers from that as from any crash, and loses nothing.
+; The folder travels in the environment, since the name of a user may hold any character that a script gives a meaning.
 !macro EndPrograms
-    nsExec::Exec `powershell -NoProfile -NonInteractive -Command "Get-Process apoidea,apoidea-desktop -ErrorAction SilentlyContinue | Where-Object { $$_.Path -like '$INSTDIR\*' } | Stop-Process -Force -PassThru | Wait-Process -Timeout 10"`
+    System::Call 'kernel32::SetEnvironmentVariable(t "APOIDEA_FOLDER", t "$INSTDIR")'
+    nsExec::Exec `powershell -NoProfile -NonInteractive -Command "Get-Process apoidea,apoidea-desktop,Apoidea.scr -ErrorAction SilentlyContinue | Where-Object { $$_.Path -and (Split-Path -LiteralPath $$_.Path) -eq $$env:APOIDEA_FOLDER } | Stop-Process -Force -PassThru | Wait-Process -Timeout 10"`
     Pop $0
 !macroend
 
@@ -91,6 +97,7 @@ Section "${NAME}" SectionPrograms
     ${GetSize} "$INSTDIR" "/S=0K" $0 $1 $2
     IntFmt $0 "0x%08X" $0
     WriteRegDWORD HKCU "${UNINSTALL}" "EstimatedSize" $0
+    WriteRegStr HKCU "${NOTIFIER}" "DisplayName" "${NAME}"
 
     ; Others reach this peer more easily with a rule in the firewall, which only an administrator may add.
     UserInfo::GetAccountType
@@ -115,6 +122,14 @@ Section /o "Use the Apoidea screensaver" SectionScreensaver
     WriteRegStr HKCU "Control Panel\Desktop" "ScreenSaveActive" "1"
 SectionEnd
 
+; What is not chosen any more.
+Section -Unchosen
+    ${IfNot} ${SectionIsSelected} ${SectionAutostart}
+        DeleteRegValue HKCU "${RUN}" "${NAME}"
+        DeleteRegValue HKCU "${RUN_APPROVED}" "${NAME}"
+    ${EndIf}
+SectionEnd
+
 LangString ABOUT_PROGRAMS ${LANG_ENGLISH} "The tray app, the command line, and the screensaver."
 LangString ABOUT_AUTOSTART ${LANG_ENGLISH} "Begin with the session, in the tray. It can be changed there at any time."
 LangString ABOUT_SCREENSAVER ${LANG_ENGLISH} "Show the crawl while nobody is at the computer."
@@ -130,23 +145,23 @@ Function .onInit
         SetErrorLevel 2
         Abort
     ${EndIf}
+    ; An upgrade leaves the choices as they are, unless told otherwise.
+    ReadRegStr $R1 HKCU "${RUN}" "${NAME}"
+    ${If} $R1 != ""
+        !insertmacro SelectSection ${SectionAutostart}
+    ${EndIf}
     ${GetParameters} $R0
     ClearErrors
     ${GetOptions} $R0 "/AUTOSTART=" $R1
-    ${IfNot} ${Errors}
-    ${AndIf} $R1 == "1"
-        SectionSetFlags ${SectionAutostart} ${SF_SELECTED}
+    ${If} $R1 == "1"
+        !insertmacro SelectSection ${SectionAutostart}
+    ${ElseIf} $R1 == "0"
+        !insertmacro UnselectSection ${SectionAutostart}
     ${EndIf}
     ClearErrors
     ${GetOptions} $R0 "/SCREENSAVER=" $R1
-    ${IfNot} ${Errors}
-    ${AndIf} $R1 == "1"
-        SectionSetFlags ${SectionScreensaver} ${SF_SELECTED}
-    ${EndIf}
-    ; An upgrade leaves the choices as they are.
-    ReadRegStr $R1 HKCU "${RUN}" "${NAME}"
-    ${If} $R1 != ""
-        SectionSetFlags ${SectionAutostart} ${SF_SELECTED}
+    ${If} $R1 == "1"
+        !insertmacro SelectSection ${SectionScreensaver}
     ${EndIf}
 FunctionEnd
 
@@ -192,6 +207,8 @@ Section "Uninstall"
         DeleteRegValue HKCU "Control Panel\Desktop" "SCRNSAVE.EXE"
     ${EndIf}
     DeleteRegValue HKCU "${RUN}" "${NAME}"
+    DeleteRegValue HKCU "${RUN_APPROVED}" "${NAME}"
+    DeleteRegKey HKCU "${NOTIFIER}"
     DeleteRegKey HKCU "${UNINSTALL}"
     UserInfo::GetAccountType
     Pop $0
