@@ -7,6 +7,8 @@ WARCIO := target/tools/bin/warcio
 TAURI_DRIVER := target/tools/bin/tauri-driver
 # The compiler driver for macOS, which needs no Apple machine to check.
 ZIGBUILD := target/zigbuild/bin/cargo-zigbuild
+# Knows what a bill of materials has to look like; tests hold ours to it.
+CYCLONEDX := target/cyclonedx/bin/python
 # The dashboard, which the peer embeds.
 DASHBOARD := ui/dist/site/index.html
 
@@ -64,10 +66,10 @@ dist: setup-dist $(DASHBOARD) ## Make the packages for Linux and the installer f
 	$(CARGO) build --release --locked -p apoidea -p apoidea-desktop
 	installer/dist dist
 
-test-packages: dist ## Install, use, upgrade and remove what `make dist` made, in a Debian root and under wine; needs root
+test-packages: dist $(CYCLONEDX) ## Install, use, upgrade and remove what `make dist` made, in a Debian root and under wine; needs root
 	@installer/setup test packages
 	$(CARGO) build --release --locked -p apoidea-toyweb --example toyweb
-	tests/packages/run dist
+	$(CYCLONEDX) tests/packages/run dist
 
 check-macos: setup-dist $(DASHBOARD) ## Type-check the whole program for both kinds of Macs
 	installer/macos/check
@@ -105,6 +107,10 @@ setup-test:
 $(WARCIO): | setup-test
 	python3 -m venv target/tools
 	target/tools/bin/pip install --quiet --disable-pip-version-check warcio
+
+$(CYCLONEDX): | setup-test
+	python3 -m venv target/cyclonedx
+	target/cyclonedx/bin/pip install --quiet --disable-pip-version-check 'cyclonedx-python-lib[json-validation]==11.12.0' || { rm -r target/cyclonedx; exit 1; }
 
 $(TAURI_DRIVER): | setup-test
 	CARGO_TARGET_DIR=$(CURDIR)/target/tools/build $(CARGO) install --quiet --locked --root target/tools tauri-driver@2.1.0

@@ -1,5 +1,6 @@
 """The Debian packages: installed into a fresh system, used, upgraded, purged."""
 
+import gzip
 import os
 import re
 import shlex
@@ -8,6 +9,7 @@ import signal
 import subprocess
 
 import crawl
+import licences
 import limits
 import shell
 from root import Root
@@ -23,7 +25,7 @@ def check(dist, work):
         judged = shell.run("lintian", "--allow-root", "--fail-on=error,warning", package)
         assert not re.search(r"^[EW]:", judged, re.MULTILINE), judged
     check_headless(headless, previous("headless", work), work)
-    check_full(full, work)
+    check_full(headless, full, dist, work)
 
 
 def previous(kind, work):
@@ -85,19 +87,32 @@ def check_upgrade(root, package, work):
         web.stop()
 
 
-def check_full(package, work):
+def check_full(headless, package, dist, work):
     root = Root(work / "full")
     before = root.files()
-    root.install(package)
+    check_change(root, headless, package)
     share = root.folder / "usr/share"
     shell.run("desktop-file-validate", share / "applications/org.apoidea.desktop.desktop", root.folder / "etc/xdg/autostart/org.apoidea.desktop.desktop")
     shell.run("appstreamcli", "validate", "--no-net", share / "metainfo/org.apoidea.desktop.metainfo.xml")
+    collected = share / "doc/apoidea/third-party-licences.txt.gz"
+    licences.check(gzip.decompress(collected.read_bytes()).decode(), dist, "linux")
     assert os.readlink(root.folder / "usr/libexec/xscreensaver/apoidea") == "../../bin/apoidea-desktop"
     check_tray(root, work)
     root.run("apt-get", "purge", "--yes", "--quiet=2", "apoidea")
     # What the app kept in its user's home is theirs; what came along as a dependency is the system's.
     ours = {path for path in root.files() - before if "apoidea" in path and not path.startswith("root/")}
     assert not ours, f"purging left {sorted(ours)}"
+
+
+def check_change(root, headless, package):
+    """The full package takes over what the service of the other has kept, and that does not come back for it."""
+    root.install(headless)
+    kept = root.folder / "var/lib/apoidea/identity"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("a peer\n")
+    root.install(package)
+    root.run("dpkg", "--purge", "apoidea-headless")
+    assert kept.exists() and (root.folder / "etc/apoidea/apoidea.toml").exists()
 
 
 def check_tray(root, work):

@@ -11,6 +11,7 @@ import subprocess
 import urllib.parse
 
 import crawl
+import licences
 import shell
 
 PREVIOUS = "0.0.9"
@@ -22,13 +23,16 @@ UNINSTALL = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\Apoidea"
 # Where a new peer lands on the ring is chance: in one of four trials somebody gets none of the domains.
 TRIALS = 12
 RUN = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Run"
+NOTIFIER = r"HKCU\Software\Classes\AppUserModelId\org.apoidea.desktop"
+SCREENSAVER = r"HKCU\Control Panel\Desktop"
 
 
 def check(dist, work):
     installer = shell.only(dist, f"apoidea_{shell.version()}_x64-setup.exe")
     system = Wine(work)
-    system.install(previous(work), "/AUTOSTART=1")
+    system.install(previous(work), "/AUTOSTART=1", "/SCREENSAVER=1")
     check_installed(system, PREVIOUS)
+    assert system.knows(SCREENSAVER, r"\Apoidea.scr")
     for program in PROGRAMS:
         check_program(system.folder / program)
     assert "--hidden" in system.registry(RUN, "Apoidea")
@@ -38,6 +42,7 @@ def check(dist, work):
     system.install(installer)
     check_installed(system, shell.version())
     assert "--hidden" in system.registry(RUN, "Apoidea"), "the upgrade forgot a choice"
+    licences.check((system.folder / "third-party-licences.txt").read_text(), dist, "windows")
     assert (data / "identity").read_bytes() == identity, "the upgrade touched the data"
     check_removal(system, installer, data)
 
@@ -72,6 +77,11 @@ class Wine:
     def registry(self, key, name):
         return self.run("wine", "reg", "query", key, "/v", name)
 
+    def knows(self, key, word):
+        """Does the registry say this word about the key? There need not be such a key."""
+        said = subprocess.run(["wine", "reg", "query", key], env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return word in said.stdout.replace(key, "")
+
     def start(self, *words):
         """Starts the installed peer; with the shim beside it, and not in its folder."""
         environment = self.environment | {"WINEPATH": f"Z:{self.shim.parent}".replace("/", "\\")}
@@ -87,6 +97,7 @@ def check_installed(system, version):
     found = {file.name for file in system.folder.iterdir()}
     assert found == INSTALLED, found ^ INSTALLED
     assert version in system.registry(UNINSTALL, "DisplayVersion")
+    assert system.knows(NOTIFIER, "Apoidea")
     menu = system.profile / "AppData/Roaming/Microsoft/Windows/Start Menu/Programs/Apoidea"
     assert {file.name for file in menu.iterdir()} == {"Apoidea.lnk", "Uninstall Apoidea.lnk"}
     assert (system.folder / "Apoidea.scr").stat().st_size == (system.folder / "apoidea-desktop.exe").stat().st_size
@@ -162,13 +173,13 @@ def check_removal(system, installer, data):
     uninstall(system)
     assert {file.name for file in system.folder.iterdir()} == {"notes.txt"}, "exactly ours is removed"
     assert (data / "identity").exists()
-    for key in (UNINSTALL, RUN):
-        assert "Apoidea" not in subprocess.run(
-            ["wine", "reg", "query", key], env=system.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        ).stdout.replace(key, "")
+    for key in (UNINSTALL, RUN, NOTIFIER, SCREENSAVER):
+        assert not system.knows(key, "Apoidea"), f"left: {key}"
     assert not (system.profile / "AppData/Roaming/Microsoft/Windows/Start Menu/Programs/Apoidea").exists()
     stranger.unlink()
-    system.install(installer)
+    system.install(installer, "/AUTOSTART=1")
+    system.install(installer, "/AUTOSTART=0")
+    assert not system.knows(RUN, "Apoidea"), "a choice cannot be taken back"
     uninstall(system, "/DATA=remove")
     assert not system.folder.exists() and not data.parent.exists()
 
