@@ -335,17 +335,15 @@ async fn keep_up_to_date(app: AppHandle) {
     loop {
         let desktop = app.state::<Desktop>();
         let wanted = desktop.engine.get().map(|engine| engine.handle().preferences().desktop.updates);
-        if wanted == Some(Switch::On)
-            && let Err(error) = become_newer(&app).await
-        {
+        if let Err(error) = become_newer(&app, wanted.unwrap_or(Switch::Off)).await {
             tracing::warn!("no update was installed: {error:#}");
         }
         tokio::time::sleep(update::LOOK_EVERY).await;
     }
 }
 
-async fn become_newer(app: &AppHandle) -> anyhow::Result<()> {
-    let Some(update) = update::newer(app).await? else { return Ok(()) };
+async fn become_newer(app: &AppHandle, wanted: Switch) -> anyhow::Result<()> {
+    let Some(update) = update::newer(app, wanted).await? else { return Ok(()) };
     tracing::info!(version = update.version(), "an update is installed");
     let desktop = app.state::<Desktop>();
     desktop.view().leaving = Leaving::Now;

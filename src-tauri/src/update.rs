@@ -3,6 +3,7 @@
 //! Only a copy that nobody else updates looks for them: on Windows, on macOS, and as an AppImage. Packages are the
 //! package manager's, and a program that was built without the public half of the release key trusts nobody.
 
+use apoidea_governor::Switch;
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
@@ -61,8 +62,11 @@ pub fn plugin<R: Runtime>(key: &str) -> TauriPlugin<R, Config> {
     tauri_plugin_updater::Builder::new().pubkey(key).build()
 }
 
-/// Fetches what is newer than this copy, if anything is.
-pub async fn newer<R: Runtime>(app: &impl Manager<R>) -> Result<Option<Signed>, UpdateError> {
+/// Fetches what is newer than this copy, if anything is. A volunteer who wants no updates has nobody asked.
+pub async fn newer<R: Runtime>(app: &impl Manager<R>, wanted: Switch) -> Result<Option<Signed>, UpdateError> {
+    if wanted == Switch::Off {
+        return Ok(None);
+    }
     let updater = app.updater_builder().timeout(FETCH_WITHIN).no_proxy().build()?;
     let Some(update) = updater.check().await? else { return Ok(None) };
     let (length, too_long) = (AtomicUsize::new(0), Notify::new());
@@ -145,8 +149,12 @@ mod tests {
     }
 
     fn newer_of(app: &App<MockRuntime>) -> Result<Option<Signed>, UpdateError> {
+        newer_if(app, Switch::On)
+    }
+
+    fn newer_if(app: &App<MockRuntime>, wanted: Switch) -> Result<Option<Signed>, UpdateError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(newer(app.handle()))
+        runtime.block_on(newer(app.handle(), wanted))
     }
 
     #[test]
@@ -177,6 +185,14 @@ mod tests {
             let from = releases("0.2.0", &signature(&ours, b"bees", comment), b"bees");
             assert!(matches!(newer_of(&copy(&ours, from)), Err(UpdateError::Refused(_))), "{comment}");
         }
+    }
+
+    #[test]
+    fn switched_off_nobody_is_asked() {
+        let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let app = copy(&key(), nobody);
+        assert!(newer_if(&app, Switch::On).is_err());
+        assert!(newer_if(&app, Switch::Off).unwrap().is_none());
     }
 
     #[test]
