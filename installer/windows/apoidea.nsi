@@ -202,6 +202,8 @@ Section "Uninstall"
     Delete "$SMPROGRAMS\${NAME}\${NAME}.lnk"
     Delete "$SMPROGRAMS\${NAME}\Uninstall ${NAME}.lnk"
     RMDir "$SMPROGRAMS\${NAME}"
+    ; What the web view has put aside.
+    RMDir /r "${CACHE}"
     ReadRegStr $R1 HKCU "Control Panel\Desktop" "SCRNSAVE.EXE"
     ${If} $R1 == "$INSTDIR\Apoidea.scr"
         DeleteRegValue HKCU "Control Panel\Desktop" "SCRNSAVE.EXE"
@@ -228,6 +230,5 @@ Section "Uninstall"
     remove:
     RMDir /r "${DATA}"
     RMDir /r "${SETTINGS}"
-    RMDir /r "${CACHE}"
     keep:
 SectionEnd

@@ -170,9 +170,11 @@ def check_removal(system, installer, data):
     """The programs go; the data stays unless told otherwise."""
     stranger = system.folder / "notes.txt"
     stranger.write_text("not Apoidea's\n")
+    cache = system.profile / "AppData/Local/org.apoidea.desktop"
+    (cache / "EBWebView").mkdir(parents=True)
     uninstall(system)
     assert {file.name for file in system.folder.iterdir()} == {"notes.txt"}, "exactly ours is removed"
-    assert (data / "identity").exists()
+    assert (data / "identity").exists() and not cache.exists()
     for key in (UNINSTALL, RUN, NOTIFIER, SCREENSAVER):
         assert not system.knows(key, "Apoidea"), f"left: {key}"
     assert not (system.profile / "AppData/Roaming/Microsoft/Windows/Start Menu/Programs/Apoidea").exists()
