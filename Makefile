@@ -71,8 +71,8 @@ test-packages: dist $(CYCLONEDX) ## Install, use, upgrade and remove what `make 
 	$(CARGO) build --release --locked -p apoidea-toyweb --example toyweb
 	$(CYCLONEDX) tests/packages/run dist
 
-check-macos: setup-dist $(DASHBOARD) ## Type-check the whole program for both kinds of Macs
-	installer/macos/check
+check-macos: $(ZIGBUILD) $(DASHBOARD) ## Type-check the whole program for both kinds of Macs
+	PATH="$(CURDIR)/$(dir $(ZIGBUILD)):$$PATH" installer/macos/check
 
 # Debian's own toolchain, since it comes with the source of the standard library.
 OTHER_SYSTEMS := RUSTC_BOOTSTRAP=1 RUSTC=/usr/bin/rustc CARGO=/usr/bin/cargo
@@ -84,9 +84,9 @@ check-other-systems: $(ZIGBUILD) ## Check that the sensors for Windows and macOS
 	PATH="$(CURDIR)/$(dir $(ZIGBUILD)):/usr/bin:$$PATH" $(OTHER_SYSTEMS) $(ZIGBUILD) $(CHECK_GOVERNOR) --target aarch64-apple-darwin
 
 # A C compiler for macOS.
-$(ZIGBUILD): | setup-test
+$(ZIGBUILD): | setup-dist
 	python3 -m venv target/zigbuild
-	target/zigbuild/bin/pip install --quiet --disable-pip-version-check cargo-zigbuild ziglang
+	target/zigbuild/bin/pip install --quiet --disable-pip-version-check cargo-zigbuild==0.24.0 ziglang==0.17.0
 
 build: setup $(DASHBOARD)
 	$(CARGO) build --release --locked -p apoidea
