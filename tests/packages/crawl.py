@@ -82,4 +82,4 @@ def target_folder():
 
 def toyweb(folder, hosts=8, pages=300):
     """The toy web, of this build."""
-    return Web(f"{target_folder()}/release/examples/toyweb", hosts, pages, folder)
+    return Web(f"{target_folder()}/release/examples/toyweb", hosts, pages, answers_after=0, folder=folder)
