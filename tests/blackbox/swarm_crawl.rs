@@ -176,6 +176,9 @@ async fn a_small_peer_leaves_work_to_its_neighbours_and_a_refused_domain_too() {
     let borrowed: u64 = statuses.iter().map(|status| status.totals.borrowed).sum();
     println!("{lent} fetches of {} domains were left to neighbours, {borrowed} pages taken", owned.len());
     assert!(owned.len() < 5 || lent > 0 && borrowed > 0, "{statuses:#?}");
+    let helped = trial.helped().await;
+    assert_eq!(helped.values().map(|help| help.pages).sum::<u64>(), borrowed, "{helped:#?}");
+    assert!(helped.iter().all(|((_, domain), help)| help.owner == me || !owned.contains(domain)));
     let log = trial.toy.web.log();
     assert_eq!(trial.missed(&log), [], "{:?} is refused", owned.first());
     assert_eq!(trial.repeats(&log), []);

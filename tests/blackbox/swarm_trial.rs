@@ -8,7 +8,7 @@ use crate::{
     toy::Toy,
 };
 use apoidea_model::{Domain, PageUrl, PeerId, Time};
-use apoidea_peer::{NetworkStatus, State, Status};
+use apoidea_peer::{Help, NetworkStatus, State, Status};
 use apoidea_toyweb::{AccessLog, Builder};
 use reqwest::Method;
 use std::{
@@ -132,6 +132,16 @@ impl Trial {
             owners.insert(domain, named[0]);
         }
         owners
+    }
+
+    /// What each peer fetched for the owners of domains, by the peer's number and the domain.
+    pub async fn helped(&self) -> BTreeMap<(usize, Domain), Help> {
+        let mut all = BTreeMap::new();
+        for (number, peer) in &self.peers {
+            let rows = peer.domains().await.into_iter();
+            all.extend(rows.filter_map(|row| Some(((*number, row.domain), row.helped?))));
+        }
+        all
     }
 
     pub async fn statuses(&self) -> Vec<Status> {

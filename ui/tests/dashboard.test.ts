@@ -64,7 +64,7 @@ describe("the dashboard of a live swarm", () => {
   });
 
   it("draws of ten thousand domains only those in sight", async () => {
-    const row = (i: number) => ({ domain: `d${String(i).padStart(5, "0")}.example`, fetched: (i * 7919) % 10_007, queued: 1, failed: 0, bytes: i, visited: 1, next: 0, delay_ms: 5000, state: "crawling", robots: "known" });
+    const row = (i: number) => ({ domain: `d${String(i).padStart(5, "0")}.example`, role: "owner", helped: null, fetched: (i * 7919) % 10_007, queued: 1, failed: 0, bytes: i, visited: 1, next: 0, delay_ms: 5000, state: "crawling", robots: "known" });
     const all = Array.from({ length: 10_000 }, (_, i) => row(i));
     await demo.page.route("**/api/domains?*", (route) => {
       const after = new URL(route.request().url()).searchParams.get("after") ?? "";

@@ -6,7 +6,7 @@ use crate::{
     limits,
 };
 use apoidea_model::PeerId;
-use apoidea_peer::{DomainRow, NetworkStatus, OpenLink, PageEvent, SeedAnswer, SeedRequest, Status};
+use apoidea_peer::{DomainRow, NetworkStatus, OpenLink, PageEvent, Role, SeedAnswer, SeedRequest, Status};
 use std::{
     io::{self, BufRead},
     process::ExitCode,
@@ -100,12 +100,30 @@ pub fn domains(place: &Place, prefix: &str, limit: usize, output: Output) -> any
     if output.json {
         return print_json(&rows);
     }
-    println!("{:<40} {:>8} {:>8} {:>7}  {:<24} robots", "domain", "fetched", "waiting", "failed", "state");
+    println!(
+        "{:<40} {:>8} {:>8} {:>7}  {:<24} {:<32} robots",
+        "domain", "fetched", "waiting", "failed", "state", "whose"
+    );
     for row in rows {
+        let whose = whose(&row);
         let DomainRow { domain, fetched, queued, failed, state, robots, .. } = row;
-        println!("{:<40} {fetched:>8} {queued:>8} {failed:>7}  {state:<24} {robots}", domain.as_str());
+        let name = domain.as_str();
+        println!("{name:<40} {fetched:>8} {queued:>8} {failed:>7}  {state:<24} {whose:<32} {robots}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the peer is to a domain, and how much it did for others.
+fn whose(row: &DomainRow) -> String {
+    let role = match row.role {
+        Role::Owner => "own",
+        Role::Holder => "copy",
+        Role::Helper => "helped",
+    };
+    match &row.helped {
+        Some(help) => format!("{role}, {} for {}", help.pages, short(help.owner)),
+        None => role.to_owned(),
+    }
 }
 
 pub fn pages(place: &Place, output: Output) -> anyhow::Result<ExitCode> {

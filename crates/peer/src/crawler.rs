@@ -16,6 +16,7 @@ use crate::{
     admitter::{AdmitError, Admitter, Company, decode_state, encode_state, park},
     fetch::Connection,
     handle::{Command, PageFeed, SeedOutcome},
+    helped::Helped,
     page::{PageSight, PageWork, now},
     process::ProcessedPage,
     processing::Processing,
@@ -118,6 +119,7 @@ pub(crate) struct Parts {
     pub allowance: watch::Receiver<Allowance>,
     pub throttle: Arc<Throttle>,
     pub steward: Arc<Steward>,
+    pub helped: Helped,
     /// Domains in memory, and bytes for seen-filters, while there is memory enough.
     pub usual_sizes: (usize, usize),
     pub swarm: SwarmParts,

@@ -1,12 +1,13 @@
 //! A running peer as its faces see it: ask how it is, tell it what to do.
 
 use crate::{
-    domains,
+    domains::Listing,
+    helped::Helped,
     network::{Network, NetworkStatus},
     preferences_file::PreferencesError,
     status::{DomainRow, PageEvent, Status},
     steward::{ChangeError, Steward},
-    swarm::orders::SwarmOrder,
+    swarm::{orders::SwarmOrder, tenancy::Tenancy},
 };
 use apoidea_governor::{Preferences, SnoozeFor};
 use apoidea_model::{Domain, PageUrl, PeerId};
@@ -70,6 +71,8 @@ pub struct Handle {
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) pages: PageFeed,
     pub(crate) store: Store,
+    pub(crate) helped: Helped,
+    pub(crate) tenancy: Arc<Tenancy>,
     pub(crate) network: Arc<Network>,
     pub(crate) steward: Arc<Steward>,
     /// Cancelled when somebody asked the whole program to end.
@@ -162,7 +165,8 @@ impl Handle {
         Ok(refused.unwrap_or_default())
     }
 
-    /// Crawls a domain and everything below it no more, and forgets what waits of it.
+    /// Crawls a domain and everything below it no more. What waits of it is left to neighbours, or forgotten where there
+    /// are none.
     pub async fn refuse(&self, domain: Domain) -> Result<RefusalOutcome, Stopped> {
         self.order(|reply| Command::Refusal(Refusal::Add(domain), reply)).await
     }
@@ -194,8 +198,10 @@ impl Handle {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<DomainRow>, ReadError> {
-        let (store, prefix, after) = (self.store.clone(), prefix.to_owned(), after.map(str::to_owned));
-        let list = move || domains::list(&store, &prefix, after.as_deref(), limit);
+        let listing =
+            Listing { store: self.store.clone(), helped: self.helped.clone(), tenancy: self.tenancy.clone() };
+        let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
+        let list = move || listing.rows(&prefix, after.as_deref(), limit);
         tokio::task::spawn_blocking(list)
             .await
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))

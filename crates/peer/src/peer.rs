@@ -10,6 +10,7 @@ use crate::{
     fetch::{Fetcher, SetupError},
     gate::Gaps,
     handle::{Handle, PageFeed},
+    helped::Helped,
     network::{Network, NetworkError, REMEMBER_EVERY},
     page::{PageWork, now},
     preferences_file::{PreferencesError, PreferencesFile},
@@ -174,6 +175,7 @@ impl Peer {
         let (reporter, status) = Reporter::new(now(), network.clone(), steward.clone());
         let (commands, orders) = mpsc::channel(MAX_COMMANDS);
         let pages = PageFeed::new();
+        let helped = Helped::open(&store).map_err(AdmitError::from)?;
         let (puller, bell, sweep) = (Puller::default(), Arc::new(Notify::new()), Arc::new(Notify::new()));
         let crawler = Crawler::recover(Parts {
             frontier: Frontier::new(frontier_config(&config)),
@@ -189,6 +191,7 @@ impl Peer {
             allowance: steward.watch(),
             throttle: throttle.clone(),
             steward: steward.clone(),
+            helped: helped.clone(),
             usual_sizes: usual_sizes(&config),
             swarm: SwarmParts {
                 me: overlay.me(),
@@ -223,7 +226,7 @@ impl Peer {
         let settler = Settler {
             overlay: overlay.clone(),
             store: store.clone(),
-            tenancy,
+            tenancy: tenancy.clone(),
             orders: orders.clone(),
             sweeper: sweeper.clone(),
         };
@@ -247,6 +250,8 @@ impl Peer {
             status,
             pages,
             store,
+            helped,
+            tenancy,
             network: network.clone(),
             steward: steward.clone(),
             goodbye: CancellationToken::new(),

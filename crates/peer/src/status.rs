@@ -1,5 +1,6 @@
 //! What a peer says about itself: one snapshot, the same words in the API, the command line and the dashboard.
 
+use crate::helped::Help;
 use apoidea_governor::{Allowance, Readings};
 use apoidea_model::{Domain, PageUrl, Time};
 use serde::{Deserialize, Serialize};
@@ -127,11 +128,27 @@ pub struct PageEvent {
     pub millis: u64,
 }
 
-/// A domain in a listing.
+/// What a peer is to a domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// It crawls the domain.
+    Owner,
+    /// It holds a copy of what the owner knows.
+    Holder,
+    /// It keeps nothing of the domain, but fetched pages of it for the owner.
+    Helper,
+}
+
+/// A domain in a listing. Of one that this peer only helps with, the numbers are its own; otherwise they are the owner's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 pub struct DomainRow {
     /// The domain.
     pub domain: Domain,
+    /// What this peer is to it.
+    pub role: Role,
+    /// What this peer fetched for its owner.
+    pub helped: Option<Help>,
     /// Pages fetched.
     pub fetched: u64,
     /// URLs waiting.

@@ -4,8 +4,8 @@
 //! fails when the two drift apart. `APOIDEA_WRITE_TYPES=1 cargo test -p apoidea-peer typescript` writes it anew.
 
 use crate::{
-    Country, DomainRow, Hour, NetworkStatus, Note, OpenLink, PageEvent, RefusalRequest, RefusedSeed,
-    SeedAnswer, SeedRequest, State, Status, Topic, Totals, Whereabouts,
+    Country, DomainRow, Help, Hour, NetworkStatus, Note, OpenLink, PageEvent, RefusalRequest, RefusedSeed,
+    Role, SeedAnswer, SeedRequest, State, Status, Topic, Totals, Whereabouts,
 };
 use apoidea_governor::{
     Allowance, Day, Desktop, Metering, Pace, Power, Preferences, Preset, Priority, Profile, Range, Readings,
@@ -35,6 +35,8 @@ fn generated() -> String {
         Totals,
         PageEvent,
         DomainRow,
+        Role,
+        Help,
         Hour,
         Note,
         Topic,

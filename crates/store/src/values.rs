@@ -15,6 +15,19 @@ impl Store {
         self.read(|tables| Ok(tables.space(Table::Values).get(name)?.map(|value| value.to_vec())))
     }
 
+    /// The values whose names begin with `prefix`, in the order of their names.
+    pub fn values(&self, prefix: &str, limit: usize) -> Result<Vec<(String, Vec<u8>)>, ReadError> {
+        self.read(|tables| {
+            let mut found = Vec::new();
+            for entry in tables.space(Table::Values).prefix(prefix).take(limit) {
+                let (name, value) = entry.into_inner()?;
+                let text = std::str::from_utf8(&name).map_err(|_| ReadError::corrupt("name", &name))?;
+                found.push((text.to_owned(), value.to_vec()));
+            }
+            Ok(found)
+        })
+    }
+
     /// Where the archive stood at the last commit; to be given to [`crate::archive::Archive::open`].
     pub fn archive_mark(&self) -> Result<Option<Mark>, ReadError> {
         let Some(bytes) = self.value(ARCHIVE_MARK)? else { return Ok(None) };
@@ -49,5 +62,27 @@ impl Commit {
     pub fn set_archive_mark(&mut self, mark: &Mark) {
         let bytes = postcard::to_stdvec(mark).expect("a mark is two numbers and always serialises");
         self.put(Table::Values, ARCHIVE_MARK.as_bytes().into(), bytes.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::open;
+
+    #[test]
+    fn values_are_found_by_how_their_names_begin() {
+        let (_folder, store) = open();
+        let mut commit = Commit::new();
+        for name in ["bee b", "bee a", "bees", "wasp a"] {
+            commit.set_value(name, name.as_bytes());
+        }
+        store.commit(&commit).unwrap();
+        let names = |prefix, limit| -> Vec<String> {
+            store.values(prefix, limit).unwrap().into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(names("bee ", 9), ["bee a", "bee b"]);
+        assert_eq!(names("bee", 2), ["bee a", "bee b"]);
+        assert_eq!(names("hornet", 9), [""; 0]);
     }
 }

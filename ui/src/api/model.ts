@@ -185,13 +185,21 @@ links: number,
 millis: number, };
 
 /**
- * A domain in a listing.
+ * A domain in a listing. Of one that this peer only helps with, the numbers are its own; otherwise they are the owner's.
  */
 export type DomainRow = { 
 /**
  * The domain.
  */
 domain: string, 
+/**
+ * What this peer is to it.
+ */
+role: Role, 
+/**
+ * What this peer fetched for its owner.
+ */
+helped: Help | null, 
 /**
  * Pages fetched.
  */
@@ -228,6 +236,36 @@ state: string,
  * What its robots.txt says: "allowed", "disallowed", "unknown", with the crawl delay if there is one.
  */
 robots: string, };
+
+/**
+ * What a peer is to a domain.
+ */
+export type Role = "owner" | "holder" | "helper";
+
+/**
+ * What this peer did for the owner of a domain.
+ */
+export type Help = { 
+/**
+ * For whom, the last time.
+ */
+owner: string, 
+/**
+ * Pages fetched, and kept here.
+ */
+pages: number, 
+/**
+ * Fetches that brought no page.
+ */
+failed: number, 
+/**
+ * Bytes received.
+ */
+bytes: number, 
+/**
+ * When this peer asked the domain last.
+ */
+visited: number, };
 
 /**
  * One hour's work. Hours without any are left out.

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { DomainRow } from "../api/model";
-import { click, matching, sorted, standing, window } from "./listing";
+import { click, matching, owner, sorted, standing, window, type Whose } from "./listing";
 
 function row(domain: string, over: Partial<DomainRow> = {}): DomainRow {
-  return { domain, fetched: 0, queued: 0, failed: 0, bytes: 0, visited: 0, next: 0, delay_ms: 0, state: "crawling", robots: "known", ...over };
+  return { domain, role: "owner", helped: null, fetched: 0, queued: 0, failed: 0, bytes: 0, visited: 0, next: 0, delay_ms: 0, state: "crawling", robots: "known", ...over };
 }
 
 describe("listing", () => {
@@ -26,6 +26,17 @@ describe("listing", () => {
     expect(matching(rows, " A.EX", "all").map((r) => r.domain)).toEqual(["a.example"]);
     expect(matching(rows, "", "stopped").map((r) => r.domain)).toEqual(["c.example"]);
     expect(rows.map(standing)).toEqual(["crawling", "resting", "stopped"]);
+  });
+  it("tells own domains from copies and from those fetched for others", () => {
+    const help = { owner: "3fa29c1e77aa", pages: 2, failed: 0, bytes: 9, visited: 1 };
+    const all = [row("a.example"), row("b.example", { role: "holder" }), row("c.example", { role: "holder", helped: help }), row("d.example", { role: "helper", helped: help, state: "helped" })];
+    const names = (whose: Whose) => matching(all, "", "all", whose).map((r) => r.domain[0]).join("");
+    expect(names("everyone's")).toBe("abcd");
+    expect(names("own")).toBe("a");
+    expect(names("copies")).toBe("bc");
+    expect(names("helped")).toBe("cd");
+    expect(all.map(owner)).toEqual(["yours", "a copy", "for 3fa29c1e", "for 3fa29c1e"]);
+    expect(standing(all[3])).toBe("helped");
   });
   it("draws only what can be seen", () => {
     expect(window(10_000, 400, 40, 4000)).toEqual({ first: 92, end: 118 });

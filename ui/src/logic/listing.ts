@@ -1,9 +1,12 @@
 /** Searching and sorting of thousands of rows. */
 import type { DomainRow } from "../api/model";
+import { short } from "./format";
 
 export type Column = "domain" | "fetched" | "queued" | "failed" | "bytes" | "delay_ms" | "visited";
 export type Direction = "ascending" | "descending";
-export type Standing = "all" | "crawling" | "resting" | "stopped" | "done" | "refused";
+export type Standing = "all" | "crawling" | "resting" | "stopped" | "done" | "refused" | "helped";
+/** Whose domains to show: all, those of this peer, copies it holds for others, those it fetched from for others. */
+export type Whose = "everyone's" | "own" | "copies" | "helped";
 
 export interface Order {
   column: Column;
@@ -36,14 +39,35 @@ export function standing(row: DomainRow): Standing {
       return "done";
     case "refused":
       return "refused";
+    case "helped":
+      return "helped";
     default:
       return "crawling";
   }
 }
 
-export function matching(rows: readonly DomainRow[], search: string, wanted: Standing): DomainRow[] {
+function is(row: DomainRow, whose: Whose): boolean {
+  switch (whose) {
+    case "own":
+      return row.role === "owner";
+    case "copies":
+      return row.role === "holder";
+    case "helped":
+      return row.helped !== null;
+    default:
+      return true;
+  }
+}
+
+export function matching(rows: readonly DomainRow[], search: string, wanted: Standing, whose: Whose = "everyone's"): DomainRow[] {
   const text = search.trim().toLowerCase();
-  return rows.filter((row) => (text === "" || row.domain.includes(text)) && (wanted === "all" || standing(row) === wanted));
+  return rows.filter((row) => (text === "" || row.domain.includes(text)) && (wanted === "all" || standing(row) === wanted) && is(row, whose));
+}
+
+/** Whose a domain is, in a word or two. */
+export function owner(row: DomainRow): string {
+  if (row.role === "owner") return "yours";
+  return row.helped ? `for ${short(row.helped.owner)}` : "a copy";
 }
 
 /** The rows that are drawn while the list is scrolled to `top`, and a few beyond. */

@@ -353,6 +353,7 @@ impl Crawler {
             *told = Some(leased);
             order.records = page.records;
         }
+        self.parts.helped.note(from, &result, now(), &mut order.commit);
         self.order(order).await;
         let (overlay, findings) = (self.parts.swarm.overlay.clone(), self.parts.swarm.findings.clone());
         tokio::spawn(async move {
