@@ -1,7 +1,7 @@
 //! The app: one instance, a tray, a peer. Carries out what is chosen and shows how things stand.
 
 use crate::{
-    engine::{self, Engine},
+    engine::{self, Engine, GONE_WITHIN},
     launch::{Launch, Place, Purpose},
     log_file, login,
     lull::Lull,
@@ -15,7 +15,7 @@ use crate::{
 };
 use anyhow::Context;
 use apoidea_governor::{Preferences, Reason, Switch, startup_pages};
-use apoidea_peer::Status;
+use apoidea_peer::{Status, end_process_within};
 use serde_json::json;
 use std::{
     path::PathBuf,
@@ -259,6 +259,9 @@ fn chosen(app: &AppHandle, name: &str) {
 
 /// Carries out what was chosen, without making the menu wait.
 fn obey(app: &AppHandle, order: Order) {
+    if order == Order::Quit {
+        end_soon(app);
+    }
     let app = app.clone();
     tauri::async_runtime::spawn(async move {
         if let Err(error) = carry_out(&app, order).await {
@@ -317,7 +320,13 @@ async fn show(app: &AppHandle, kind: Kind, page: &'static str) {
     }
 }
 
+/// From here on the volunteer waits.
+fn end_soon(app: &AppHandle) {
+    end_process_within(GONE_WITHIN, &app.state::<Desktop>().folder, 0);
+}
+
 async fn quit(app: &AppHandle) {
+    end_soon(app);
     let desktop = app.state::<Desktop>();
     if std::mem::replace(&mut desktop.view().leaving, Leaving::Now) == Leaving::Now {
         return;

@@ -10,8 +10,10 @@ use std::{
 };
 use tokio::sync::Mutex;
 
-/// A volunteer who quits waits this long at most; what is not written by then is recovered at the next start.
-const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+/// A volunteer who quits waits 10 s at most; what is not written by then is recovered at the next start.
+const LEAVE_WITHIN: Duration = Duration::from_secs(8);
+/// By then the process is over even if its clock hangs together with the disk.
+pub const GONE_WITHIN: Duration = Duration::from_millis(9500);
 /// The file in the data folder that says that the volunteer has agreed.
 const WELCOMED_FILE: &str = "welcomed";
 

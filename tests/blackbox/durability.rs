@@ -186,6 +186,29 @@ async fn a_full_disk_pauses_the_crawl_and_nothing_is_lost() {
     assert_eq!(repeated, 0, "nothing had to be fetched again");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_with_a_full_disk_ends_when_it_is_told_to_and_goes_on_later() {
+    let toy = Toy::start(ToyWeb::builder(9).hosts(20).pages(1000).mean_bytes(30_000).skew(0.0)).await;
+    let Some(disk) = SmallDisk::mount(&toy.data(), 100) else {
+        eprintln!("note: skipped, since no file system may be mounted here");
+        return;
+    };
+    let filler = disk.0.join("filler");
+    let launch = toy.launch_with_seeds().set("archive.file_mib", 1);
+    let mut peer = launch.start().await;
+    peer.wait("it crawls", PATIENCE, |status| status.totals.pages > 50).await;
+    fill(&filler);
+    peer.wait("it needs attention", PATIENCE, |status| status.attention.is_some()).await;
+    let ended = peer.end(Signal::Terminate, Duration::from_secs(10)).await;
+    assert!(ended.is_some_and(|status| status.code().is_some()), "{ended:?}\n{}", peer.words());
+    assert!(!toy.data().join("api-address").exists(), "it says that it still runs");
+    fs::remove_file(&filler).unwrap();
+    let peer = launch.start().await;
+    done(&peer).await;
+    peer.stop().await;
+    assert_whole(&toy);
+}
+
 /// Takes all the room there is.
 fn fill(file: &Path) {
     use std::io::Write;

@@ -7,11 +7,13 @@ use crate::{
 };
 use anyhow::Context;
 use apoidea_model::PageUrl;
-use apoidea_peer::{Config, Peer};
+use apoidea_peer::{Config, Peer, end_process_within};
 use std::{io, path::Path, process::ExitCode, time::Duration};
 
 /// A peer that is told to stop has this long; then it is ended as by a crash, which loses nothing either.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+/// A runtime whose clock hangs together with the disk is not waited for any longer than this.
+const GRACE: Duration = Duration::from_secs(1);
 /// The network and the pages share one thread, which does 3,000 pages a second; waking a second one for every step of a
 /// page costs a tenth more processor time. Large pages and the disk have threads of their own.
 const WORKER_THREADS: usize = 1;
@@ -47,6 +49,7 @@ pub async fn crawl(config: Config, folder: &Path) -> anyhow::Result<ExitCode> {
     };
     progress.finish();
     say(ending);
+    end_process_within(STOP_WITHIN + GRACE, folder, 1);
     match tokio::time::timeout(STOP_WITHIN, peer.stop()).await {
         Ok(last) => {
             say(format_args!(

@@ -12,6 +12,7 @@ mod body_memory;
 mod config;
 mod content;
 mod crawler;
+mod deadline;
 mod domains;
 mod fetch;
 mod gate;
@@ -50,6 +51,7 @@ pub use config::{
     ApiConfig, ArchiveConfig, Bounded, Config, ConfigError, Consent, CrawlConfig, NetworkConfig, OutOfRange,
     OverlayChoice,
 };
+pub use deadline::end_process_within;
 pub use fetch::{MAX_BODY_BYTES, PRODUCT_TOKEN, USER_AGENT};
 pub use handle::{Handle, Stopped};
 pub use helped::Help;

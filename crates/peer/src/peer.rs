@@ -88,7 +88,7 @@ pub struct Peer {
     swarm: Vec<AbortOnDrop>,
     governing: [JoinHandle<()>; 3],
     writer: thread::JoinHandle<()>,
-    folder: PathBuf,
+    announcement: Announcement,
 }
 
 /// Why a peer does not start.
@@ -267,6 +267,7 @@ impl Peer {
             tokio::spawn(steward.run(stop.child_token())),
             tokio::spawn(throttle::measure(throttle, network.clone(), stop.child_token())),
         ];
+        let announcement = Announcement::write(folder, address)?;
         let peer = Peer {
             api: tokio::spawn(api::serve(listener, handle.clone(), access.clone(), stop.child_token())),
             crawler: tokio::spawn(crawler.run(stop.child_token())),
@@ -280,9 +281,8 @@ impl Peer {
             exit_when_done: config.crawl.exit_when_done,
             stop,
             writer: writer_thread,
-            folder: folder.to_owned(),
+            announcement,
         };
-        peer.announce()?;
         peer.seed(&config).await;
         Ok(peer)
     }
@@ -318,7 +318,12 @@ impl Peer {
     pub async fn stop(self) -> Status {
         let staff = self.desk.staff();
         let is_among_others = staff.is_some_and(|staff| !staff.tenancy.is_alone());
-        if is_among_others && let Some(staff) = staff {
+        // What is under way cannot be finished on a disk that cannot be written.
+        let can_write = self.handle.status().attention.is_none();
+        if is_among_others
+            && can_write
+            && let Some(staff) = staff
+        {
             let _ = time::timeout(REST_WITHIN, staff.orders.quiesce()).await;
         }
         self.stop.cancel();
@@ -337,17 +342,8 @@ impl Peer {
         self.api.abort();
         let writer = self.writer;
         let _ = tokio::task::spawn_blocking(move || writer.join()).await;
-        let _ = fs::remove_file(self.folder.join(API_ADDRESS_FILE));
+        drop(self.announcement);
         last
-    }
-
-    /// Writes down where the API is, for the command line.
-    fn announce(&self) -> Result<(), StartError> {
-        let path = self.folder.join(API_ADDRESS_FILE);
-        let temporary = path.with_extension("tmp");
-        fs::write(&temporary, format!("http://{}\n", self.address))
-            .and_then(|()| fs::rename(&temporary, &path))
-            .map_err(|error| StartError::Files(format!("cannot write {}: {error}", path.display())))
     }
 
     async fn seed(&self, config: &Config) {
@@ -363,6 +359,26 @@ impl Peer {
             Ok(Err(why)) => tracing::error!(why, "the seeds could not be written"),
             Err(stopped) => tracing::warn!(%stopped, "the seeds were not taken"),
         }
+    }
+}
+
+/// The note where the API is, for the command line; gone with the peer, however it ends.
+struct Announcement(PathBuf);
+
+impl Announcement {
+    fn write(folder: &Path, address: SocketAddr) -> Result<Self, StartError> {
+        let path = folder.join(API_ADDRESS_FILE);
+        let temporary = path.with_extension("tmp");
+        fs::write(&temporary, format!("http://{address}\n"))
+            .and_then(|()| fs::rename(&temporary, &path))
+            .map_err(|error| StartError::Files(format!("cannot write {}: {error}", path.display())))?;
+        Ok(Announcement(path))
+    }
+}
+
+impl Drop for Announcement {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
     }
 }
 

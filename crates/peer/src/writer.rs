@@ -153,7 +153,7 @@ impl Desk {
             if inbox.is_closed() {
                 return false;
             }
-            thread::sleep(RETRY_AFTER);
+            wait_to_retry(inbox);
         }
         true
     }
@@ -183,5 +183,13 @@ impl Desk {
         }
         let archive_bytes = self.archive.as_ref().map_or(0, Archive::bytes);
         let _ = self.findings.send(Finding::Durable { settled, archive_bytes });
+    }
+}
+
+/// Lets the disk recover, but not for nobody.
+fn wait_to_retry(inbox: &mpsc::Receiver<Order>) {
+    let failed = Instant::now();
+    while failed.elapsed() < RETRY_AFTER && !inbox.is_closed() {
+        thread::sleep(PERIOD);
     }
 }

@@ -46,6 +46,11 @@ impl App {
     pub fn start_agreed(screen: &Screen) -> Self {
         let home = home();
         agree(home.path());
+        App::start_in(screen, home)
+    }
+
+    /// Starts the app into the tray, in this home.
+    pub fn start_in(screen: &Screen, home: TempDir) -> Self {
         let mut app = App::begin(screen, home, &["--hidden"]);
         app.wait_for_peer();
         app

@@ -13,6 +13,7 @@ mod api;
 mod app;
 mod crash;
 mod family;
+mod full_disk;
 mod memory;
 mod menu;
 mod notepad;

@@ -1,7 +1,7 @@
 //! Where links and settled pages become durable.
 
 use super::{
-    Crawler, QUEUED_VALUE, SAVE_AFTER, TELL_AFTER, TOTALS_VALUE,
+    Crawler, Finding, QUEUED_VALUE, SAVE_AFTER, TELL_AFTER, TOTALS_VALUE,
     rounds::{Done, Sent},
 };
 use crate::{
@@ -13,7 +13,10 @@ use crate::{
 use apoidea_crawl::Event;
 use apoidea_model::{CrawlId, Domain, Link, LinkBatch, Pending, Slot, Time};
 use apoidea_store::Commit;
-use tokio::{sync::oneshot, time::Instant};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 
 impl Crawler {
     /// Sends links that were found at a domain to the peers that own theirs. Those of this peer's own arc are admitted at
@@ -212,11 +215,25 @@ impl Crawler {
         last.commit.absorb(commit);
         let (reply, durable) = oneshot::channel();
         last.reply = Some(reply);
-        self.order(last).await;
-        let _ = durable.await;
+        let writer = self.parts.writer.clone();
+        let written = async { writer.send(last).await && durable.await.is_ok() };
+        tokio::select! {
+            _ = written => {}
+            () = trouble(&mut self.parts.findings) => tracing::warn!("the next start recovers what is not written"),
+        }
         self.publish(State::Stopping);
         self.parts.reporter.last()
     }
+}
+
+/// Waits for the news that the disk cannot be written.
+async fn trouble(findings: &mut mpsc::UnboundedReceiver<Finding>) {
+    while let Some(finding) = findings.recv().await {
+        if matches!(finding, Finding::Trouble(_)) {
+            return;
+        }
+    }
+    std::future::pending().await
 }
 
 /// A page has one address, whatever session a site hands out with it.
