@@ -6,10 +6,10 @@
 use crate::screensaver::{Owner, Screensaver};
 use crate::{
     engine,
-    launch::{Canvas, Place},
+    launch::{Canvas, Frame, Place},
     local_api::LocalApi,
     viewer,
-    window::Kind,
+    window::{Kind, Setting},
 };
 use anyhow::Context;
 use std::{
@@ -38,14 +38,26 @@ fn present(link: &str, canvas: Option<Canvas>) -> anyhow::Result<()> {
     match Screensaver::open(canvas) {
         Ok(screensaver) => screensaver.run(link, Owner::Starter),
         Err(error) if canvas.is_some() => Err(error),
-        Err(_) => viewer::show(Kind::Screensaver, link, |_| ()),
+        Err(_) => viewer::show(Kind::Screensaver, Setting::Screen, link, |_| ()),
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn present(link: &str, canvas: Option<Canvas>) -> anyhow::Result<()> {
     anyhow::ensure!(canvas.is_none(), "windows inside others are an affair of X servers");
-    viewer::show(Kind::Screensaver, link, |_| ())
+    viewer::show(Kind::Screensaver, Setting::Screen, link, |_| ())
+}
+
+/// Shows the small picture in the system's settings until these close it. It stays dark while no peer runs: whoever
+/// looks through screensavers does not ask for one.
+pub fn preview(place: &Place, frame: Option<Frame>) -> anyhow::Result<()> {
+    let Some(frame) = frame else { return Ok(()) };
+    let folder = engine::data_folder(place)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match runtime.block_on(ask(&folder)) {
+        Some(link) => viewer::show(Kind::Screensaver, Setting::Inside(frame), &link, |_| ()),
+        None => Ok(()),
+    }
 }
 
 async fn link(folder: &Path, place: &Place) -> anyhow::Result<String> {

@@ -20,8 +20,8 @@ pub enum Purpose {
     Inside(Canvas),
     /// The page where the screensaver, and everything else, is set.
     Configure,
-    /// The small picture in the system's settings, which we leave dark.
-    Preview,
+    /// The small picture in the settings of Windows; none if the call names no window to draw it in.
+    Preview(Option<Frame>),
     /// A window for the app that runs already.
     View(Kind),
 }
@@ -29,6 +29,10 @@ pub enum Purpose {
 /// The number of an X server's window, as XScreenSaver names the one to be drawn in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Canvas(pub u32);
+
+/// The number of the window of Windows' settings in which a small picture is to be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame(pub usize);
 
 /// Not the number of a window.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,7 +109,7 @@ impl Launch {
     /// Reads a command line; the first word is the program.
     pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Self, clap::Error> {
         let mut words: Vec<String> = words.into_iter().collect();
-        let windows = words.get(1).and_then(|word| windows_purpose(word));
+        let windows = words.get(1).and_then(|word| windows_purpose(word, words.get(2)));
         if let Some(purpose) = windows {
             words.truncate(1);
             return Ok(Launch { purpose, place: Arguments::try_parse_from(words)?.place });
@@ -129,16 +133,20 @@ impl Launch {
     }
 }
 
-fn windows_purpose(word: &str) -> Option<Purpose> {
+fn windows_purpose(word: &str, next: Option<&String>) -> Option<Purpose> {
     let mut letters = word.chars();
     let (slash, letter, rest) = (letters.next()?, letters.next()?, letters.next());
     if !matches!(slash, '/') || !matches!(rest, None | Some(':')) {
         return None;
     }
+    let frame = || {
+        let number = if rest.is_some() { letters.as_str() } else { next?.as_str() };
+        number.parse().ok().filter(|number| *number != 0).map(Frame)
+    };
     match letter.to_ascii_lowercase() {
         's' => Some(Purpose::Screensaver),
         'c' => Some(Purpose::Configure),
-        'p' => Some(Purpose::Preview),
+        'p' => Some(Purpose::Preview(frame())),
         _ => None,
     }
 }
@@ -163,8 +171,11 @@ mod tests {
             (&["/S"], Purpose::Screensaver),
             (&["/c"], Purpose::Configure),
             (&["/C:131072"], Purpose::Configure),
-            (&["/p", "131072"], Purpose::Preview),
-            (&["/P:131072"], Purpose::Preview),
+            (&["/p", "131072"], Purpose::Preview(Some(Frame(131_072)))),
+            (&["/P:131072"], Purpose::Preview(Some(Frame(131_072)))),
+            (&["/p"], Purpose::Preview(None)),
+            (&["/p", "0"], Purpose::Preview(None)),
+            (&["/p:window"], Purpose::Preview(None)),
             (&["-root"], Purpose::Screensaver),
             (&["--root"], Purpose::Screensaver),
             (&["-window-id", "0x1a00007"], Purpose::Inside(Canvas(0x01a0_0007))),

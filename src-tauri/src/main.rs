@@ -34,14 +34,11 @@ fn main() -> ExitCode {
         Ok(launch) => launch,
         Err(error) => error.exit(),
     };
-    // There is nothing to see in a picture of that size; the system draws the monitor around it.
-    if launch.purpose == Purpose::Preview {
-        return ExitCode::SUCCESS;
-    }
     let outcome = match launch.purpose {
         Purpose::View(kind) => viewer::run(kind),
         Purpose::Screensaver => guest::run(&launch.place, None),
         Purpose::Inside(canvas) => guest::run(&launch.place, Some(canvas)),
+        Purpose::Preview(frame) => guest::preview(&launch.place, frame),
         _ => {
             apoidea_governor::heap::share();
             apoidea_governor::open_files::allow_all();

@@ -7,7 +7,7 @@
 use crate::screensaver::{Owner, Screensaver};
 use crate::{
     activity::Activity,
-    window::{self, Kind},
+    window::{self, Kind, Setting},
 };
 use anyhow::Context;
 use std::{io, thread};
@@ -31,19 +31,24 @@ pub fn run(kind: Kind) -> anyhow::Result<()> {
     {
         return screensaver.run(link, Owner::App);
     }
-    show(kind, link, |app| obey(&app, io::stdin().lines()))
+    show(kind, Setting::Screen, link, |app| obey(&app, io::stdin().lines()))
 }
 
 /// Shows a link in a web view until the window is closed; beside it, `follow` runs in a thread of its own.
-pub fn show(kind: Kind, link: &str, follow: impl FnOnce(AppHandle) + Send + 'static) -> anyhow::Result<()> {
+pub fn show(
+    kind: Kind,
+    setting: Setting,
+    link: &str,
+    follow: impl FnOnce(AppHandle) + Send + 'static,
+) -> anyhow::Result<()> {
     let link = link.to_owned();
     let app = tauri::Builder::default()
         .plugin(tauri_plugin_opener::init())
         .setup(move |app| {
-            window::open(app.handle(), kind, &link)?;
+            window::open(app.handle(), kind, setting, &link)?;
             let handle = app.handle().clone();
             thread::Builder::new().name("follow".to_owned()).spawn(move || follow(handle))?;
-            if kind == Kind::Screensaver {
+            if kind == Kind::Screensaver && setting == Setting::Screen {
                 let handle = app.handle().clone();
                 thread::Builder::new().name("wake".to_owned()).spawn(move || close_at_input(&handle))?;
             }

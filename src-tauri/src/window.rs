@@ -1,13 +1,20 @@
 //! A window on a page that the peer serves: the dashboard or the screensaver. Opened by `viewer`.
 
+use crate::launch::Frame;
 use anyhow::Context;
-use tauri::{AppHandle, Manager, Url, WebviewUrl, WebviewWindowBuilder, window::Color};
+use tauri::{AppHandle, Manager, Url, WebviewUrl, WebviewWindowBuilder, Wry, window::Color};
 use tauri_plugin_opener::OpenerExt;
 
 /// Where the dashboard's screensaver goes when it has seen a key or the mouse.
 const LEAVE_PATH: &str = "/leave";
 /// Told to the page, which does not know otherwise that it is not in a browser.
 const IN_APP: &str = "window.apoideaApp = true;";
+/// Told to a screensaver that is a small picture.
+#[cfg(windows)]
+const IN_PREVIEW: &str = "window.apoideaPreview = true;";
+/// What the settings of Windows leave for it, in pixels of a screen of usual density.
+#[cfg(windows)]
+const PREVIEW_SIZE: (f64, f64) = (152.0, 112.0);
 /// There is one window in a process.
 const LABEL: &str = "window";
 /// What is seen of the screensaver before its page is there.
@@ -34,8 +41,19 @@ impl Kind {
     }
 }
 
+/// Where a window is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    /// On the screen, as windows are.
+    Screen,
+    /// In a window of the system, small, and not to be closed by the mouse that passes over it.
+    Inside(Frame),
+}
+
+type Builder<'a> = WebviewWindowBuilder<'a, Wry, AppHandle>;
+
 /// Opens the window at a link of the peer.
-pub fn open(app: &AppHandle, kind: Kind, link: &str) -> anyhow::Result<()> {
+pub fn open(app: &AppHandle, kind: Kind, setting: Setting, link: &str) -> anyhow::Result<()> {
     let url: Url = link.parse().context("the peer's link is no URL")?;
     let home = url.origin();
     let (for_leaving, for_links) = (app.clone(), app.clone());
@@ -54,11 +72,12 @@ pub fn open(app: &AppHandle, kind: Kind, link: &str) -> anyhow::Result<()> {
             }
             url.path() != LEAVE_PATH
         });
-    let builder = match kind {
-        Kind::Dashboard => builder.inner_size(1180.0, 820.0).min_inner_size(380.0, 480.0),
+    let builder = match (kind, setting) {
+        (_, Setting::Inside(frame)) => inside(builder, frame).background_color(NIGHT),
+        (Kind::Dashboard, Setting::Screen) => builder.inner_size(1180.0, 820.0).min_inner_size(380.0, 480.0),
         // It is looked at and never typed into: the first key goes where it would have gone without it. Under Wayland
         // nobody can ask for that.
-        Kind::Screensaver => builder
+        (Kind::Screensaver, Setting::Screen) => builder
             .fullscreen(true)
             .decorations(false)
             .always_on_top(true)
@@ -68,6 +87,27 @@ pub fn open(app: &AppHandle, kind: Kind, link: &str) -> anyhow::Result<()> {
             .background_color(NIGHT),
     };
     builder.build().map(drop).context("no window can be opened")
+}
+
+/// A child of the system's window, which is destroyed together with it.
+#[cfg(windows)]
+fn inside(builder: Builder<'_>, Frame(number): Frame) -> Builder<'_> {
+    let parent = windows::Win32::Foundation::HWND(std::ptr::without_provenance_mut(number));
+    let (width, height) = PREVIEW_SIZE;
+    builder
+        .parent_raw(parent)
+        .position(0.0, 0.0)
+        .inner_size(width, height)
+        .decorations(false)
+        .resizable(false)
+        .focused(false)
+        .initialization_script(IN_PREVIEW)
+}
+
+/// Only Windows asks for it.
+#[cfg(not(windows))]
+fn inside(builder: Builder<'_>, _: Frame) -> Builder<'_> {
+    builder
 }
 
 /// Brings the window to the front, at a page of the dashboard.

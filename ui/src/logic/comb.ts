@@ -19,7 +19,8 @@ const MAX_CELLS = 900;
 
 /** Cells that cover a screen, those near the middle left out for the numbers. */
 export function comb(width: number, height: number): Comb {
-  let radius = 26;
+  // Fewer than a dozen cells across are no comb.
+  let radius = Math.min(26, width / 12);
   const count = () => (width / (radius * Math.sqrt(3)) + 1) * (height / (radius * 1.5) + 1);
   while (count() > MAX_CELLS) radius *= 1.1;
   const [across, down] = [radius * Math.sqrt(3), radius * 1.5];
