@@ -10,6 +10,8 @@ use apoidea_peer::{State, Status};
 const CPU: [u32; 4] = [10, 25, 50, 100];
 /// Values of download that the menu offers, in KiB a second.
 const DOWN: [u32; 4] = [256, 1024, 2048, 8192];
+/// Values of upload that the menu offers, in KiB a second: home connections give a fraction of what they take.
+const UP: [u32; 4] = [64, 256, 512, 2048];
 /// Values of memory that the menu offers, in MiB.
 const MEMORY: [u32; 4] = [128, 256, 512, 1024];
 /// Idle times after which the menu offers to open the screensaver, in seconds.
@@ -228,6 +230,7 @@ fn resources(preferences: &Preferences) -> Vec<Entry> {
         Entry::Separator,
         limits("CPU", &CPU, full.cpu_percent, Order::Cpu, |percent| format!("{percent} % of a core")),
         limits("Download", &DOWN, full.down_kib, Order::Down, rate),
+        limits("Upload", &UP, full.up_kib, Order::Up, rate),
         limits("Memory", &MEMORY, preferences.memory_mib, Order::Memory, |mib| format!("{mib} MiB")),
     ]);
     entries

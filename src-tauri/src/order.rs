@@ -18,6 +18,8 @@ pub enum Order {
     Cpu(u32),
     /// Download at most, in KiB a second; 0 is no limit.
     Down(u32),
+    /// Upload at most, in KiB a second; 0 is no limit.
+    Up(u32),
     /// Memory at most, in MiB; 0 is no limit.
     Memory(u32),
     /// When to crawl.
@@ -88,6 +90,7 @@ impl Order {
             Order::Run(run) => serde_json::json!({ "run": run }),
             Order::Cpu(percent) => serde_json::json!({ "full": { "cpu_percent": percent } }),
             Order::Down(kib) => serde_json::json!({ "full": { "down_kib": kib } }),
+            Order::Up(kib) => serde_json::json!({ "full": { "up_kib": kib } }),
             Order::Memory(mib) => serde_json::json!({ "memory_mib": mib }),
             Order::ScreensaverAfter(seconds) => {
                 serde_json::json!({ "desktop": { "screensaver_seconds": seconds } })
@@ -109,6 +112,7 @@ impl fmt::Display for Order {
             Order::Run(run) => write!(f, "run:{}", name_in(&RUNS, run)),
             Order::Cpu(percent) => write!(f, "cpu:{percent}"),
             Order::Down(kib) => write!(f, "down:{kib}"),
+            Order::Up(kib) => write!(f, "up:{kib}"),
             Order::Memory(mib) => write!(f, "memory:{mib}"),
             Order::ScreensaverAfter(seconds) => write!(f, "screensaver-after:{seconds}"),
             Order::StartAtLogin(switch) => write!(f, "start-at-login:{}", name_in(&SWITCHES, switch)),
@@ -130,6 +134,7 @@ impl FromStr for Order {
             Some(("run", name)) => value_in(&RUNS, name).map(Order::Run),
             Some(("cpu", percent)) => percent.parse().ok().map(Order::Cpu),
             Some(("down", kib)) => kib.parse().ok().map(Order::Down),
+            Some(("up", kib)) => kib.parse().ok().map(Order::Up),
             Some(("memory", mib)) => mib.parse().ok().map(Order::Memory),
             Some(("screensaver-after", seconds)) => seconds.parse().ok().map(Order::ScreensaverAfter),
             Some(("start-at-login", name)) => value_in(&SWITCHES, name).map(Order::StartAtLogin),
@@ -159,7 +164,8 @@ mod tests {
         orders.extend(Order::SNOOZES.map(|(_, length)| Order::Snooze(length)));
         orders.extend(PRESETS.map(|(_, preset)| Order::Preset(preset)));
         orders.extend(RUNS.map(|(_, run)| Order::Run(run)));
-        orders.extend([Order::Cpu(25), Order::Down(0), Order::Memory(256), Order::ScreensaverAfter(300)]);
+        orders.extend([Order::Cpu(25), Order::Down(0), Order::Up(512), Order::Memory(256)]);
+        orders.push(Order::ScreensaverAfter(300));
         for switch in [Switch::On, Switch::Off] {
             orders.extend([
                 Order::StartAtLogin(switch),

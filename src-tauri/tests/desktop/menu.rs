@@ -35,8 +35,9 @@ pub const NEW: [&str; 5] = ["how things stand", RULE, "Begin…", RULE, "Quit"];
 pub const CRASHED: [&str; 7] =
     ["how things stand", RULE, "what happened", "Restart", "Show the log", RULE, "Quit"];
 const SNOOZE: [&str; 5] = ["15 minutes", "1 hour", "4 hours", "Until tomorrow", "Until I say"];
-const RESOURCES: [&str; 7] = ["Gentle", "Balanced", "Generous", RULE, "CPU", "Download", "Memory"];
-const CUSTOM: [&str; 8] = ["Gentle", "Balanced", "Generous", "Custom", RULE, "CPU", "Download", "Memory"];
+const RESOURCES: [&str; 8] = ["Gentle", "Balanced", "Generous", RULE, "CPU", "Download", "Upload", "Memory"];
+const CUSTOM: [&str; 9] =
+    ["Gentle", "Balanced", "Generous", "Custom", RULE, "CPU", "Download", "Upload", "Memory"];
 const CPU: [&str; 5] = ["10", "25", "50", "100", "No limit"];
 const RUN: [&str; 3] = ["When idle", "Always", "Never"];
 const SCREENSAVER: [&str; 4] = ["After 5 minutes", "After 10 minutes", "After 30 minutes", "Never by itself"];

@@ -398,7 +398,15 @@ connected_s: number,
 /**
  * Is the connection kept alive?
  */
-useful: boolean, };
+useful: boolean, 
+/**
+ * Bytes received over this connection, with all that QUIC adds.
+ */
+bytes_in: number, 
+/**
+ * Bytes sent over it.
+ */
+bytes_out: number, };
 
 /**
  * Which side made a connection.

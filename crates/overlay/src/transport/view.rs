@@ -24,6 +24,10 @@ pub struct PeerView {
     pub connected_s: u64,
     /// Is the connection kept alive?
     pub useful: bool,
+    /// Bytes received over this connection, with all that QUIC adds.
+    pub bytes_in: u64,
+    /// Bytes sent over it.
+    pub bytes_out: u64,
 }
 
 impl Transport {
@@ -40,6 +44,7 @@ impl Transport {
 }
 
 fn view(link: &Link, useful: bool) -> PeerView {
+    let stats = link.connection.stats();
     PeerView {
         id: link.peer,
         address: link.connection.remote_address(),
@@ -49,6 +54,8 @@ fn view(link: &Link, useful: bool) -> PeerView {
         rtt_ms: link.connection.rtt().as_secs_f64() * 1000.0,
         connected_s: link.opened.elapsed().as_secs(),
         useful,
+        bytes_in: stats.udp_rx.bytes,
+        bytes_out: stats.udp_tx.bytes,
     }
 }
 
