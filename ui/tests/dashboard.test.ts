@@ -63,6 +63,36 @@ describe("the dashboard of a live swarm", () => {
     await demo.page.getByRole("button", { name: "Refuse this domain…" }).waitFor();
   });
 
+  it("tells whose a domain is, and what was fetched for others", async () => {
+    const real = ((await demo.ask("/api/domains?limit=1000")) as { role: string }[]).map(({ role }) => role);
+    expect(real).toEqual(expect.arrayContaining(["owner", "holder"]));
+    const help = { owner: "3fa29c1e".repeat(8), pages: 12, failed: 1, bytes: 345_678, visited: Date.now() - 90_000 };
+    const numbers = { fetched: 12, queued: 0, failed: 1, bytes: 345_678, visited: help.visited, next: 0, delay_ms: 0 };
+    const rows = [
+      { domain: "helped.example", role: "helper", helped: help, ...numbers, state: "helped", robots: "with its owner" },
+      { domain: "own.example", role: "owner", helped: null, ...numbers, state: "crawling", robots: "known" },
+    ];
+    await demo.page.route("**/api/domains?*", (route) => route.fulfill({ json: rows }));
+    await demo.page.setViewportSize({ width: 1600, height: 1000 });
+    await demo.open("activity");
+    await demo.open("domains");
+    await demo.page.getByLabel("Whose domains").selectOption({ label: "Fetched for others" });
+    const shown = demo.page.locator(".rows [role=row]");
+    await demo.page.getByText("1 of 2").waitFor();
+    expect(await shown.allTextContents()).toEqual([expect.stringMatching(/helped\.example.*for 3fa29c1e/s)]);
+    await shown.first().click();
+    await demo.page.getByText(/12 pages, .*, for/).waitFor();
+    await expect.poll(() => demo.page.getByText("asking the ring…").count(), { timeout: 20_000 }).toBe(0);
+    expect(await demo.axe()).toEqual([]);
+    await demo.page.screenshot({ path: `${PICTURES}/helped-1600.png` });
+    await demo.page.setViewportSize({ width: 380, height: 800 });
+    await demo.page.screenshot({ path: `${PICTURES}/helped-380.png` });
+    await demo.page.getByLabel("Whose domains").selectOption({ label: "Copies for others" });
+    await demo.page.getByText("This peer holds no copies").waitFor();
+    await demo.page.unroute("**/api/domains?*");
+    await demo.page.setViewportSize({ width: 1200, height: 900 });
+  });
+
   it("draws of ten thousand domains only those in sight", async () => {
     const row = (i: number) => ({ domain: `d${String(i).padStart(5, "0")}.example`, role: "owner", helped: null, fetched: (i * 7919) % 10_007, queued: 1, failed: 0, bytes: i, visited: 1, next: 0, delay_ms: 5000, state: "crawling", robots: "known" });
     const all = Array.from({ length: 10_000 }, (_, i) => row(i));
@@ -147,6 +177,29 @@ describe("the dashboard of a live swarm", () => {
     await demo.open("peers");
     await expect.poll(async () => ((await demo.ask("/api/peers")) as { successors: string[] }).successors.length, { timeout: 60_000 }).toBe(7);
     await expect.poll(() => demo.page.locator("main").textContent(), { timeout: 30_000 }).toMatch(/8 peers|7 other peers/);
+  });
+
+  it("shows a ring of ten thousand peers as quickly as one of eight", async () => {
+    const [network, digit] = [(await demo.ask("/api/peers")) as Record<string, unknown>, (i: number) => ((i * 2654435761) % 2 ** 32).toString(16).padStart(8, "0")];
+    const ids = Array.from({ length: 600 }, (_, i) => digit(i + 1).repeat(8));
+    const connected = ids.map((id, i) => ({ id, address: `192.0.2.${i % 250}:7718`, dialler: "me", version: "apoidea/0.1.0", capabilities: 0, rtt_ms: i / 3, connected_s: 60 * i, useful: true, bytes_in: 1000 * i, bytes_out: 10 * i }));
+    const round_trips_ms = Object.fromEntries(connected.map(({ id, rtt_ms }) => [id, rtt_ms]));
+    await demo.page.route("**/api/peers", (route) =>
+      route.fulfill({ json: { ...network, standing: "member of ~10000 peers", size_estimate: 10_000, share: 1 / 10_000, successors: ids.slice(0, 16), fingers: ids.slice(16, 40), leaves: ids.slice(0, 32), predecessor: ids[41], connected, round_trips_ms } }),
+    );
+    await demo.open("activity");
+    await demo.page.evaluate(() => {
+      const tasks = ((globalThis as unknown as { tasks: number[] }).tasks = [] as number[]);
+      new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: "longtask" });
+    });
+    await demo.open("peers");
+    await demo.page.getByText("about 10,000").waitFor();
+    expect(await demo.page.locator(".rows [role=row]").count()).toBeLessThan(60);
+    expect(await demo.axe()).toEqual([]);
+    await demo.page.screenshot({ path: `${PICTURES}/peers-10000.png`, fullPage: true });
+    const tasks = await demo.page.evaluate(() => (globalThis as unknown as { tasks: number[] }).tasks);
+    console.log(`tasks above 50 ms on the page of a ring of 10,000: ${tasks.join(", ") || "none"}`);
+    await demo.page.unroute("**/api/peers");
   });
 
   it("leaves the screensaver at the first key", async () => {
