@@ -69,7 +69,7 @@ describe("the dashboard of a live swarm", () => {
     const help = { owner: "3fa29c1e".repeat(8), pages: 12, failed: 1, bytes: 345_678, visited: Date.now() - 90_000 };
     const numbers = { fetched: 12, queued: 0, failed: 1, bytes: 345_678, visited: help.visited, next: 0, delay_ms: 0 };
     const rows = [
-      { domain: "helped.example", role: "helper", helped: help, ...numbers, state: "helped", robots: "with its owner" },
+      { domain: "helped.example", role: "helper", helped: help, ...numbers, state: "helped: its owner crawls it", robots: "heeded by its owner" },
       { domain: "own.example", role: "owner", helped: null, ...numbers, state: "crawling", robots: "known" },
     ];
     await demo.page.route("**/api/domains?*", (route) => route.fulfill({ json: rows }));

@@ -76,8 +76,8 @@ fn helped_row(domain: Domain, help: Help) -> DomainRow {
         visited: help.visited,
         next: Time::NEVER,
         delay_ms: 0,
-        state: "helped".to_owned(),
-        robots: "with its owner".to_owned(),
+        state: "helped: its owner crawls it".to_owned(),
+        robots: "heeded by its owner".to_owned(),
         domain,
     }
 }

@@ -165,6 +165,6 @@ pub struct DomainRow {
     pub delay_ms: u64,
     /// "crawling", "resting", "stopped"… with the reason.
     pub state: String,
-    /// What its robots.txt says: "allowed", "disallowed", "unknown", with the crawl delay if there is one.
+    /// What is known of its robots.txt: "known", "not asked yet"… with the crawl delay if there is one.
     pub robots: String,
 }

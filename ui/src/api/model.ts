@@ -233,7 +233,7 @@ delay_ms: number,
  */
 state: string, 
 /**
- * What its robots.txt says: "allowed", "disallowed", "unknown", with the crawl delay if there is one.
+ * What is known of its robots.txt: "known", "not asked yet"… with the crawl delay if there is one.
  */
 robots: string, };
 

@@ -29,7 +29,7 @@ describe("listing", () => {
   });
   it("tells own domains from copies and from those fetched for others", () => {
     const help = { owner: "3fa29c1e77aa", pages: 2, failed: 0, bytes: 9, visited: 1 };
-    const all = [row("a.example"), row("b.example", { role: "holder" }), row("c.example", { role: "holder", helped: help }), row("d.example", { role: "helper", helped: help, state: "helped" })];
+    const all = [row("a.example"), row("b.example", { role: "holder" }), row("c.example", { role: "holder", helped: help }), row("d.example", { role: "helper", helped: help, state: "helped: its owner crawls it" })];
     const names = (whose: Whose) => matching(all, "", "all", whose).map((r) => r.domain[0]).join("");
     expect(names("everyone's")).toBe("abcd");
     expect(names("own")).toBe("a");
