@@ -29,6 +29,21 @@ describe("the dashboard of a live swarm", () => {
     });
   }
 
+  it("keeps its tables within their frames at every width", async () => {
+    for (const name of ["domains", "peers"]) {
+      await demo.open(name);
+      await demo.page.locator(".rows [role=row]").first().waitFor();
+      for (const width of [380, 600, 700, 800, 900, 1000, 1100, 1200, 1400, 1600]) {
+        await demo.page.setViewportSize({ width, height: 900 });
+        const beyond = await demo.page.evaluate(() => {
+          const rows = [...document.querySelectorAll("[role=row]")].map((row) => [row.getBoundingClientRect().right, ...[...row.children].map((cell) => cell.getBoundingClientRect().right)]);
+          return Math.max(...rows.map(([edge, ...cells]) => Math.max(...cells) - edge));
+        });
+        expect(beyond, `${name} at ${width}`).toBeLessThanOrEqual(0);
+      }
+    }
+  });
+
   it("follows the crawl while it is looked at", async () => {
     await demo.open("overview");
     const newest = () => demo.page.locator(".pages li .url").first().getAttribute("title");
@@ -179,7 +194,7 @@ describe("the dashboard of a live swarm", () => {
     await expect.poll(() => demo.page.locator("main").textContent(), { timeout: 30_000 }).toMatch(/8 peers|7 other peers/);
   });
 
-  it("shows a ring of ten thousand peers as quickly as one of eight", async () => {
+  it("shows a ring of ten thousand peers", async () => {
     const [network, digit] = [(await demo.ask("/api/peers")) as Record<string, unknown>, (i: number) => ((i * 2654435761) % 2 ** 32).toString(16).padStart(8, "0")];
     const ids = Array.from({ length: 600 }, (_, i) => digit(i + 1).repeat(8));
     const connected = ids.map((id, i) => ({ id, address: `192.0.2.${i % 250}:7718`, dialler: "me", version: "apoidea/0.1.0", capabilities: 0, rtt_ms: i / 3, connected_s: 60 * i, useful: true, bytes_in: 1000 * i, bytes_out: 10 * i }));
@@ -195,10 +210,10 @@ describe("the dashboard of a live swarm", () => {
     await demo.open("peers");
     await demo.page.getByText("about 10,000").waitFor();
     expect(await demo.page.locator(".rows [role=row]").count()).toBeLessThan(60);
-    expect(await demo.axe()).toEqual([]);
-    await demo.page.screenshot({ path: `${PICTURES}/peers-10000.png`, fullPage: true });
     const tasks = await demo.page.evaluate(() => (globalThis as unknown as { tasks: number[] }).tasks);
     console.log(`tasks above 50 ms on the page of a ring of 10,000: ${tasks.join(", ") || "none"}`);
+    expect(await demo.axe()).toEqual([]);
+    await demo.page.screenshot({ path: `${PICTURES}/peers-10000.png`, fullPage: true });
     await demo.page.unroute("**/api/peers");
   });
 

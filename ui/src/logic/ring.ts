@@ -1,4 +1,5 @@
 /** Where peers stand on the drawn ring: clockwise by their id, this peer always at the top. */
+import type { NetworkStatus } from "../api/model";
 
 export interface Point {
   x: number;
@@ -36,4 +37,21 @@ export function chord(from: Point, to: Point): string {
   const pull = 0.35;
   const middle = { x: ((from.x + to.x) / 2) * pull, y: ((from.y + to.y) / 2) * pull };
   return `M${from.x.toFixed(1)} ${from.y.toFixed(1)}Q${middle.x.toFixed(1)} ${middle.y.toFixed(1)} ${to.x.toFixed(1)} ${to.y.toFixed(1)}`;
+}
+
+export type Role = "other" | "finger" | "successor";
+
+/** Of the peers that are neither successors nor fingers, so many are drawn: those with the most traffic. */
+export const MOST_OTHERS = 24;
+
+/** The peers to draw, the most important ones last and so on top, and how many are left out. */
+export function drawn(network: NetworkStatus, busy: ReadonlyMap<string, number>): { peers: { id: string; role: Role }[]; leftOut: number } {
+  const near = new Set([...network.successors, ...network.fingers, network.me]);
+  const others = new Set([...network.connected.map(({ id }) => id), ...network.leaves, ...(network.predecessor ? [network.predecessor] : [])]);
+  const rest = [...others].filter((id) => !near.has(id));
+  const shown = rest.length <= MOST_OTHERS ? rest : rest.toSorted((a, b) => (busy.get(b) ?? 0) - (busy.get(a) ?? 0)).slice(0, MOST_OTHERS);
+  const fingers = network.fingers.filter((id) => !network.successors.includes(id));
+  const as = (role: Role) => (id: string) => ({ id, role });
+  const peers = [...shown.map(as("other")), ...fingers.map(as("finger")), ...network.successors.map(as("successor"))];
+  return { peers: peers.filter(({ id }) => id !== network.me), leftOut: rest.length - shown.length };
 }
