@@ -32,6 +32,7 @@ def check(dist, work):
     system = Wine(work)
     system.install(previous(work), "/AUTOSTART=1", "/SCREENSAVER=1")
     check_installed(system, PREVIOUS)
+    check_firewall(system.firewall())
     assert system.knows(SCREENSAVER, r"\Apoidea.scr")
     for program in PROGRAMS:
         check_program(system.folder / program)
@@ -41,6 +42,7 @@ def check(dist, work):
     identity = (data / "identity").read_bytes()
     system.install(installer)
     check_installed(system, shell.version())
+    check_firewall(system.firewall())
     assert "--hidden" in system.registry(RUN, "Apoidea"), "the upgrade forgot a choice"
     licences.check((system.folder / "third-party-licences.txt").read_text(), dist, "windows")
     assert (data / "identity").read_bytes() == identity, "the upgrade touched the data"
@@ -59,14 +61,16 @@ class Wine:
 
     def __init__(self, work):
         self.prefix = work / "wine"
-        self.environment = os.environ | {"WINEPREFIX": str(self.prefix), "WINEDEBUG": "-all", "USER": "volunteer", "DISPLAY": ""}
+        self.environment = os.environ | {
+            "WINEPREFIX": str(self.prefix), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "netsh.exe=n", "USER": "volunteer", "DISPLAY": "",
+        }
         self.run("wineboot", "--init")
         self.profile = shell.only(self.prefix / "drive_c/users", "[!P]*")
         self.folder = self.profile / "AppData/Local/Programs/Apoidea"
         self.data = self.profile / "AppData/Local/apoidea/data"
-        shell.run("x86_64-w64-mingw32-gcc", "-shared", "-O2", "-o", work / "bcryptprimitives.dll",
-                  shell.TOP / "tests/packages/process_prng.c", "-ladvapi32")
         self.shim = work / "bcryptprimitives.dll"
+        build("process_prng.c", self.shim, "-shared", "-ladvapi32")
+        build("netsh.c", self.prefix / "drive_c/windows/system32/netsh.exe")
 
     def run(self, *command):
         return shell.run(*command, env=self.environment)
@@ -82,6 +86,13 @@ class Wine:
         said = subprocess.run(["wine", "reg", "query", key], env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return word in said.stdout.replace(key, "")
 
+    def firewall(self):
+        """What the firewall was asked for since the last look."""
+        asked = self.prefix / "drive_c/netsh.txt"
+        words = asked.read_text().splitlines() if asked.exists() else []
+        asked.unlink(missing_ok=True)
+        return [line.removeprefix("netsh advfirewall firewall ") for line in words]
+
     def start(self, *words):
         """Starts the installed peer; with the shim beside it, and not in its folder."""
         environment = self.environment | {"WINEPATH": f"Z:{self.shim.parent}".replace("/", "\\")}
@@ -91,6 +102,21 @@ class Wine:
         """Ends every program."""
         self.run("wineserver", "--kill")
         self.run("wineserver", "--wait")
+
+
+def build(source, program, *options):
+    # The old file goes first: wine's own is a link into its installation.
+    program.unlink(missing_ok=True)
+    shell.run("x86_64-w64-mingw32-gcc", "-O2", "-o", program, shell.TOP / "tests/packages" / source, *options)
+
+
+def check_firewall(asked):
+    """Each program may be called by others over UDP, which is what QUIC uses; a rule of an older version is gone. Under wine one is an administrator."""
+    removed, *added = asked
+    assert removed == 'delete rule name="Apoidea"'
+    assert len(added) == len(PROGRAMS)
+    for program in PROGRAMS:
+        assert any(line.startswith('add rule name="Apoidea" dir=in action=allow protocol=UDP') and f'\\{program}"' in line for line in added), asked
 
 
 def check_installed(system, version):
@@ -173,6 +199,7 @@ def check_removal(system, installer, data):
     cache = system.profile / "AppData/Local/org.apoidea.desktop"
     (cache / "EBWebView").mkdir(parents=True)
     uninstall(system)
+    assert system.firewall() == ['delete rule name="Apoidea"']
     assert {file.name for file in system.folder.iterdir()} == {"notes.txt"}, "exactly ours is removed"
     assert (data / "identity").exists() and not cache.exists()
     for key in (UNINSTALL, RUN, NOTIFIER, SCREENSAVER):
