@@ -25,6 +25,7 @@ Target amd64-unicode
 
 Name "${NAME}"
 OutFile "${OUT}"
+!uninstfinalize '"${TOP}/installer/windows/sign" "%1"' = 0
 InstallDir "$LOCALAPPDATA\Programs\${NAME}"
 InstallDirRegKey HKCU "${UNINSTALL}" "InstallLocation"
 RequestExecutionLevel user
