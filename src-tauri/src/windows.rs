@@ -4,10 +4,10 @@ use crate::window::Kind;
 use anyhow::Context;
 use std::{
     collections::HashMap,
-    env,
     io::{self, Write},
     process::{Child, Command, Stdio},
 };
+use tauri::{Env, process::current_binary};
 
 /// The windows that were opened.
 #[derive(Debug, Default)]
@@ -29,7 +29,8 @@ impl Windows {
     /// Opens a window at a link of the peer. To be called from the app's first thread, whose precedence it inherits.
     pub fn open(&mut self, kind: Kind, link: &str) -> anyhow::Result<()> {
         self.close(kind);
-        let program = env::current_exe().context("this program does not find itself")?;
+        // Where it was when it started: one that was replaced since does not find itself.
+        let program = current_binary(&Env::default()).context("this program does not find itself")?;
         let mut command = Command::new(program);
         command.args(["--view", kind.name()]).stdin(Stdio::piped());
         with_usual_precedence(&mut command);

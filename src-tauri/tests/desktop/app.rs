@@ -56,6 +56,14 @@ impl App {
         app
     }
 
+    /// Starts another copy of the app into the tray, in this home.
+    pub fn start_as(screen: &Screen, program: &Path, home: TempDir) -> Self {
+        let child = at_home(screen, program, home.path()).args(words(home.path())).arg("--hidden").spawn();
+        let mut app = App { child: child.unwrap(), api: Api::of(home.path()), home };
+        app.wait_for_peer();
+        app
+    }
+
     /// Starts the app in this home, with more words on its command line.
     pub fn begin(screen: &Screen, home: TempDir, words: &[&str]) -> Self {
         let child = command(screen, home.path()).args(words).spawn().unwrap();

@@ -21,4 +21,5 @@ mod processor;
 mod screen;
 mod screensaver;
 mod tray;
+mod upgrade;
 mod web_view;
