@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ago, bare, bytes, percent, rate, span, whole } from "./format";
+import { ago, bare, bytes, percent, rate, span, standing, whole } from "./format";
 
 describe("format", () => {
   it("writes whole numbers with separators", () => {
@@ -28,6 +28,9 @@ describe("format", () => {
     expect(ago(0, 5000)).toBe("never");
     expect(ago(4000, 5000)).toBe("just now");
     expect(ago(5000, 35_000)).toBe("30 s ago");
+  });
+  it.each([["alone", "Alone on the ring"], ["joining", "Joining the ring"], ["outside the ring", "Outside the ring"], ["member of ~8 peers", "On the ring: member of ~8 peers"]])("says of %s: %s", (network, text) => {
+    expect(standing(network)).toBe(text);
   });
   it("shows URLs as people read them", () => {
     expect(bare("https://a.example/b/?c")).toBe("a.example/b/?c");

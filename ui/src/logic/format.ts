@@ -64,3 +64,10 @@ export function bare(url: string): string {
 export function short(id: string): string {
   return id.slice(0, 8);
 }
+
+/** A peer's place in the network, as the beginning of a sentence. */
+export function standing(network: string): string {
+  if (network.startsWith("member")) return `On the ring: ${network}`;
+  if (network === "alone") return "Alone on the ring";
+  return network === "joining" ? "Joining the ring" : `${network.charAt(0).toUpperCase()}${network.slice(1)}`;
+}
