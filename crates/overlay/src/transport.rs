@@ -233,6 +233,11 @@ impl Transport {
         self.inner.throttle.set(bandwidth);
     }
 
+    /// Bytes received and sent since the start; cheaper than all totals.
+    pub fn traffic_bytes(&self) -> (u64, u64) {
+        self.inner.counters.bytes()
+    }
+
     /// Totals since the start.
     pub fn traffic(&self) -> Traffic {
         self.inner.counters.traffic()

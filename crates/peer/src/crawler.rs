@@ -41,7 +41,7 @@ use apoidea_model::{Domain, Link, PageUrl, PeerId, Pending, Slot, Target, Time};
 use apoidea_overlay::Overlay;
 use apoidea_store::{Commit, ReadError, Store};
 use leasing::{Leases, Otherwise};
-use rounds::{Done, Rounds, Sent};
+use rounds::{Delivered, Done, Rounds, Sent};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     net::IpAddr,
@@ -169,8 +169,8 @@ pub(crate) struct Crawler {
     done: VecDeque<Done>,
     /// Pages that they know are done, and whose links wait in the outbox record of this number; no more than records.
     errands: HashMap<u64, (Domain, Slot)>,
-    /// Pages whose links are with their owners, which the holders need not know soon; bounded by the rounds.
-    delivered: HashMap<Domain, Vec<Slot>>,
+    /// Pages whose links are with their owners.
+    delivered: Delivered,
     /// Rounds in which changes were sent to the holders of copies.
     rounds: Rounds,
     /// Links of others that are admitted, but not durable everywhere.
@@ -232,7 +232,7 @@ impl Crawler {
             kept: HashMap::new(),
             done: VecDeque::new(),
             errands: HashMap::new(),
-            delivered: HashMap::new(),
+            delivered: Delivered::default(),
             rounds: Rounds::default(),
             unacknowledged: Vec::new(),
             adoptions: HashMap::new(),
@@ -265,6 +265,7 @@ impl Crawler {
                 () = sleep_until(wake) => self.save_if_due().await,
                 _ = every_second.tick() => {
                     self.give_up_overdue();
+                    self.note_in_time();
                     self.take_allowance();
                     self.publish(self.state());
                 }

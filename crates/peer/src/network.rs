@@ -190,8 +190,7 @@ impl Network {
 
     /// Bytes received and sent since the start, as far as the overlay sees them.
     pub(crate) fn traffic_bytes(&self) -> (u64, u64) {
-        let traffic = self.transport().traffic();
-        traffic.kinds.values().fold((0, 0), |(down, up), kind| (down + kind.bytes_in, up + kind.bytes_out))
+        self.transport().traffic_bytes()
     }
 
     /// Limits what the crawl's requests to other peers may use.

@@ -10,7 +10,6 @@ use crate::{
 use apoidea_governor::{Allowance, Pace, Readings};
 use apoidea_model::Time;
 use std::{sync::Arc, time::Instant};
-use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 use tokio::sync::watch;
 
 /// Publishes the status.
@@ -21,8 +20,6 @@ pub(crate) struct Reporter {
     cpu: Rate,
     network: Arc<Network>,
     steward: Arc<Steward>,
-    /// Not on every system.
-    system: Option<System>,
     /// Bytes in the archive, as last heard.
     pub archive_bytes: u64,
 }
@@ -59,7 +56,6 @@ impl Reporter {
             cpu: Rate::default(),
             network,
             steward,
-            system: System::new().ok(),
             archive_bytes: 0,
         };
         (reporter, watch)
@@ -67,7 +63,7 @@ impl Reporter {
 
     pub(crate) fn publish(&mut self, snapshot: Snapshot<'_>, at: Time) {
         let now = Instant::now();
-        let memory_bytes = self.memory_bytes();
+        let readings = self.steward.readings();
         let cpu_millis = cpu_time().as_millis() as u64;
         let allowance = self.steward.watch().borrow().clone();
         let started = self.status.borrow().started;
@@ -92,11 +88,11 @@ impl Reporter {
             ready: snapshot.ready,
             processing: snapshot.processing,
             archive_bytes: self.archive_bytes,
-            memory_bytes,
+            memory_bytes: readings.memory_bytes.unwrap_or(0),
             network: self.network.standing(),
             attention: snapshot.trouble.map(str::to_owned),
             allowance,
-            readings: self.steward.readings(),
+            readings,
         };
         self.status.send_replace(status);
     }
@@ -104,14 +100,6 @@ impl Reporter {
     /// The status as last published.
     pub(crate) fn last(&self) -> Status {
         self.status.borrow().clone()
-    }
-
-    fn memory_bytes(&mut self) -> u64 {
-        let pid = Pid::from_u32(std::process::id());
-        let what = ProcessRefreshKind::nothing().with_memory();
-        let Some(system) = &mut self.system else { return 0 };
-        system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, what);
-        system.process(pid).map_or(0, |process| process.memory())
     }
 }
 

@@ -13,11 +13,12 @@ use std::{
     },
     time::Duration,
 };
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// How often the CPU time of the process is measured.
+/// How often what is used is measured while it is limited, and while it is only counted.
 const MEASURE_EVERY: Duration = Duration::from_millis(100);
+const COUNT_EVERY: Duration = Duration::from_millis(500);
 /// An answer is expected to be this large before any was seen.
 const FIRST_GUESS_BYTES: f64 = 16_384.0;
 /// Answers over which the expected size is averaged, about.
@@ -116,6 +117,12 @@ impl Throttle {
         }
     }
 
+    /// How soon to measure again.
+    fn measure_in(&self) -> Duration {
+        let is_limited = lock(&self.cpu).is_some() || self.rates() != (None, None);
+        if is_limited { MEASURE_EVERY } else { COUNT_EVERY }
+    }
+
     /// Waits until a request of this size may be sent; none if a pause comes first.
     pub(crate) async fn request(&self, bytes: u64) -> Option<Ticket<'_>> {
         self.draw(&self.up, bytes, Phase::Unsent).await?;
@@ -211,10 +218,8 @@ impl Flow {
 
 /// Measures what is used until it is stopped: CPU time, and what the overlay sent and received.
 pub(crate) async fn measure(throttle: Arc<Throttle>, network: Arc<Network>, stop: CancellationToken) {
-    let mut ticks = interval(MEASURE_EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut before, mut rates) = (network.traffic_bytes(), (None, None));
-    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+    while stop.run_until_cancelled(sleep(throttle.measure_in())).await.is_some() {
         throttle.measure();
         let now = network.traffic_bytes();
         throttle.charge(now.0 - before.0, now.1 - before.1);

@@ -72,6 +72,16 @@ impl Counters {
         counters.add_bytes(received, sent);
     }
 
+    /// Bytes received and sent, of all kinds.
+    pub fn bytes(&self) -> (u64, u64) {
+        let both =
+            |counters: &KindCounters| (counters.bytes_in.load(Relaxed), counters.bytes_out.load(Relaxed));
+        self.kinds
+            .iter()
+            .map(both)
+            .fold((0, 0), |(down, up), (more_down, more_up)| (down + more_down, up + more_up))
+    }
+
     /// The totals now.
     pub fn traffic(&self) -> Traffic {
         let event = |event: Event| self.events[event as usize].load(Relaxed);

@@ -328,7 +328,7 @@ impl Crawler {
             }
             match self.send_out(links, now)? {
                 Some(record) => _ = self.errands.insert(record, (domain, slot)),
-                None => self.delivered.entry(domain).or_default().push(slot),
+                None => self.delivered.note(domain, slot),
             }
         }
         Ok(())

@@ -9,17 +9,23 @@ use super::Crawler;
 use crate::{
     admitter::{AdmitError, decode_state, encode_state},
     swarm::{
-        change::{Change, Delta, Extent},
+        change::{Change, Changes, Delta, Extent},
         replication::{Reach, Replication},
     },
 };
 use apoidea_crawl::Versions;
 use apoidea_model::{Domain, Pending, Slot};
 use apoidea_store::Commit;
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 use tokio::sync::oneshot;
 
-/// Pages whose links were delivered are noted with the next change of their domain, and all when there are so many.
+/// Pages whose links were delivered are noted with the next change of their domain, and all when there are so many or
+/// when the first has waited for this long.
 const MAX_NOTES: usize = 4096;
+const NOTE_WITHIN: Duration = Duration::from_secs(10);
 
 /// A page that is done here, and on the disk.
 #[derive(Debug)]
@@ -45,6 +51,36 @@ pub(super) struct Rounds {
     ended: u64,
     /// Up to this one, everything is with at least one holder.
     held: u64,
+}
+
+/// Pages whose links are with their owners; the holders of copies need not know soon.
+#[derive(Debug, Default)]
+pub(super) struct Delivered {
+    slots: HashMap<Domain, Vec<Slot>>,
+    count: usize,
+    /// When the first of these was noted.
+    since: Option<Instant>,
+}
+
+impl Delivered {
+    pub(super) fn note(&mut self, domain: Domain, slot: Slot) {
+        self.slots.entry(domain).or_default().push(slot);
+        self.count += 1;
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    fn is_due(&self) -> bool {
+        self.count > MAX_NOTES || self.since.is_some_and(|since| since.elapsed() >= NOTE_WITHIN)
+    }
+
+    /// Takes out what goes along with these changes, or everything when it is due.
+    fn take(&mut self, changes: &Changes) -> HashMap<Domain, Vec<Slot>> {
+        let is_due = self.is_due();
+        let taken: HashMap<_, _> = self.slots.extract_if(|domain, _| is_due || changes.has(domain)).collect();
+        self.count -= taken.values().map(Vec::len).sum::<usize>();
+        self.since = self.since.filter(|_| self.count > 0);
+        taken
+    }
 }
 
 impl Rounds {
@@ -210,24 +246,23 @@ impl Crawler {
         let mut commit = Commit::new();
         for (domain, slot) in records.iter().filter_map(|record| self.errands.remove(record)) {
             commit.remove_errand(&domain, slot);
-            self.delivered.entry(domain).or_default().push(slot);
+            self.delivered.note(domain, slot);
         }
         if let Err(error) = self.parts.store.apply(&commit) {
             self.is_in_trouble(&error.into());
         }
-        if self.errands.is_empty() && !self.delivered.is_empty() {
-            self.save_soon();
+    }
+
+    /// Sees to it that the last pages of a crawl are noted, too.
+    pub(super) fn note_in_time(&mut self) {
+        if self.delivered.is_due() {
+            self.tell_soon();
         }
     }
 
     /// The holders drop the errands that are done, in their own time: one that is carried out twice does no harm.
     fn note_delivered(&mut self) {
-        let is_full = self.delivered.values().map(Vec::len).sum::<usize>() > MAX_NOTES;
-        let is_quiet = self.changes.is_empty() && self.errands.is_empty();
-        let is_due = |domain: &Domain| is_full || is_quiet || self.changes.has(domain);
-        let due: Vec<Domain> = self.delivered.keys().filter(|domain| is_due(domain)).cloned().collect();
-        for domain in due {
-            let slots = self.delivered.remove(&domain).unwrap_or_default();
+        for (domain, slots) in self.delivered.take(&self.changes) {
             // Who owns the domain now was told with everything else, and will tell the holders.
             if !self.is_known(&domain) || self.is_foreign(&domain) {
                 continue;

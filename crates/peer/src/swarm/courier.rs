@@ -21,7 +21,7 @@ use tokio::{
 };
 
 /// Links collect for so long, so that batches are large; a link is in no hurry.
-const COLLECT: Duration = Duration::from_millis(250);
+const COLLECT: Duration = Duration::from_secs(1);
 /// After an owner could not be reached.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Records read at a time.
@@ -63,23 +63,24 @@ impl Courier {
         }
     }
 
-    /// Goes through the outbox once.
+    /// Goes through the outbox once. What comes meanwhile is left to collect.
     async fn empty(&self) -> Round {
-        let (mut after, mut round) = (None, Round::Clear);
-        loop {
+        let (mut after, mut round, mut is_last) = (None, Round::Clear, false);
+        while !is_last {
             let records = match self.store.outbox(after, AT_ONCE) {
-                Ok(records) if records.is_empty() => return round,
                 Ok(records) => records,
                 Err(error) => {
                     tracing::warn!(%error, "the outbox cannot be read");
                     return Round::SomeLeft;
                 }
             };
+            is_last = records.len() < AT_ONCE;
             after = records.last().map(|record| record.sequence);
             if self.carry(records).await == Round::SomeLeft {
                 round = Round::SomeLeft;
             }
         }
+        round
     }
 
     async fn carry(&self, records: Vec<OutboxRecord>) -> Round {

@@ -33,7 +33,7 @@ const COLLECT: Duration = Duration::from_millis(120);
 /// Facts that wait to be sent to the holders of their copies; more are found by the next sweep.
 pub(crate) const MAX_NEWS: usize = 8192;
 /// New facts collect for so long.
-const NEWS_EVERY: Duration = Duration::from_millis(700);
+const NEWS_EVERY: Duration = Duration::from_millis(1500);
 
 /// The answers of the whole ring.
 pub(crate) struct RingIndex {
