@@ -278,17 +278,25 @@ impl Crawler {
     /// Carries out what the frontier wants, as long as it is allowed, pages are not piling up and the disk works.
     fn pump(&mut self) {
         self.resume_at = None;
-        while !self.is_held_up() && self.may_start() {
+        while self.may_go_on() && self.may_start() {
             let now = now();
             let Some(action) = self.parts.frontier.poll(now) else { break };
             self.attempt(action, now);
         }
     }
 
-    fn is_held_up(&self) -> bool {
-        self.trouble.is_some()
-            || self.processing.is_full(self.max_processing + self.leases.lent())
-            || self.outbox > MAX_OUTBOX
+    /// With as many pages in processing as there may be, only neighbours can fetch more.
+    fn may_go_on(&self) -> bool {
+        !self.is_stuck() && (!self.is_full() || self.can_lease())
+    }
+
+    fn is_stuck(&self) -> bool {
+        self.trouble.is_some() || self.outbox > MAX_OUTBOX
+    }
+
+    /// What neighbours fetch takes no room here.
+    fn is_full(&self) -> bool {
+        self.processing.is_full(self.max_processing + self.leases.lent())
     }
 
     /// Paused, nothing starts: no look-up, no fetch; domains that go elsewhere go to the disk all the same. Otherwise the
@@ -491,7 +499,7 @@ impl Crawler {
         let frontier = self.parts.frontier.next_timeout();
         let wait = if let Some(resume_at) = self.resume_at {
             resume_at.saturating_duration_since(Instant::now())
-        } else if self.is_held_up() || self.paused {
+        } else if !self.may_go_on() || self.paused {
             Duration::from_secs(1)
         } else {
             frontier.since(now()).min(Duration::from_secs(60))

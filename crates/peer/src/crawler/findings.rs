@@ -43,7 +43,7 @@ impl Crawler {
                 self.parts.frontier.handle(Event::Resolved { domain, address: address.ok() }, now);
             }
             Finding::Robots { domain, origin, answer } => self.take_robots(domain, origin, answer, now),
-            Finding::Held { domain, slot } => self.put_back(&domain, slot),
+            Finding::Held { domain, slot } => self.put_back(&domain, slot, Time::ZERO),
             Finding::Fetched { report, pending } => self.take_fetched(report, pending, now),
             Finding::Durable { settled, archive_bytes } => {
                 self.parts.reporter.archive_bytes = archive_bytes;
@@ -103,8 +103,8 @@ impl Crawler {
         self.finish(&domain, slot);
     }
 
-    /// A domain whose fetch was not sent goes to the disk until its turn comes again.
-    fn put_back(&mut self, domain: &Domain, slot: Option<Slot>) {
+    /// A domain whose fetch was not sent goes to the disk until its turn comes again, and at least until the given time.
+    pub(super) fn put_back(&mut self, domain: &Domain, slot: Option<Slot>, not_before: Time) {
         if let Some(state) = self.parts.frontier.release(domain) {
             self.dirty.remove(domain);
             let mut commit = Commit::new();
@@ -112,7 +112,7 @@ impl Crawler {
             if let Err(error) = self.parts.store.apply(&commit) {
                 self.is_in_trouble(&error.into());
             }
-            self.parking.insert(domain.clone(), state.ready_at());
+            self.parking.insert(domain.clone(), state.ready_at().max(not_before));
         }
         match slot {
             Some(slot) => self.finish(domain, slot),

@@ -9,9 +9,8 @@ use crate::{
     swarm::lease::{self, LeaseAnswer, LeaseAsk, LeaseResult, Leased, LeasedPage},
     writer::Order,
 };
-use apoidea_crawl::{Effort, Event, Failure, Origin, Outcome, Report};
-use apoidea_model::{Domain, PageUrl, PeerId, Pending};
-use apoidea_store::Commit;
+use apoidea_crawl::{Effort, Failure, Origin, Outcome, Report};
+use apoidea_model::{Domain, PageUrl, PeerId, Pending, Slot};
 use std::{
     collections::HashMap,
     net::IpAddr,
@@ -135,7 +134,7 @@ impl Crawler {
     }
 
     /// Is there somebody who may have time?
-    fn can_lease(&self) -> bool {
+    pub(super) fn can_lease(&self) -> bool {
         let Leases { out, asked, .. } = &self.leases;
         out.len() < MAX_LEASES && *asked < MAX_ASKED && self.helper().is_some()
     }
@@ -157,14 +156,14 @@ impl Crawler {
         connection: Connection,
     ) {
         let is_refused = self.parts.admitter.is_refused_by_hand(&domain);
-        let is_busy = self.leases.was_short() || self.fetching_here() > self.leases.own;
+        let is_busy = self.is_full() || self.leases.was_short() || self.fetching_here() > self.leases.own;
         match self.helper().filter(|_| is_refused || is_busy && self.can_lease()) {
             Some(helper) if is_refused => self.lend_page(helper, domain, pending, Otherwise::Leave),
             Some(helper) => {
                 let otherwise = Otherwise::Fetch { address, connection };
                 self.lend_page(helper, domain, pending, otherwise);
             }
-            None if is_refused => self.put_off(&domain),
+            None if is_refused => self.put_off(&domain, None),
             None => self.fetch_here(domain, pending, address, connection),
         }
     }
@@ -192,7 +191,7 @@ impl Crawler {
                 let ask = LeaseAsk { url, what: Leased::Robots };
                 self.lend(helper, domain, ask, Subject::Robots(origin), Otherwise::Leave);
             }
-            None => self.put_off(&domain),
+            None => self.put_off(&domain, None),
         }
     }
 
@@ -238,29 +237,18 @@ impl Crawler {
                 None => self.fetch_here(domain, pending, address, connection),
             },
             (subject, _) => {
-                if let Subject::Page(pending) = subject {
-                    self.processing.end(&domain, pending.slot);
-                }
-                self.put_off(&domain);
+                let slot = match subject {
+                    Subject::Page(pending) => Some(pending.slot),
+                    Subject::Robots(_) => None,
+                };
+                self.put_off(&domain, slot);
             }
         }
     }
 
     /// A refused domain waits: nobody has time for it now.
-    fn put_off(&mut self, domain: &Domain) {
-        let Some(state) = self.parts.frontier.release(domain) else { return };
-        let wake = state.ready_at().max(now() + PUT_OFF);
-        let mut commit = Commit::new();
-        commit.put_domain(domain, crate::admitter::encode_state(&state));
-        self.park_or_release(&mut commit, domain, wake);
-        self.dirty.remove(domain);
-        match self.parts.store.apply(&commit) {
-            Ok(()) => {
-                self.parts.frontier.handle(Event::Parked { wake }, now());
-                self.left_memory(domain);
-            }
-            Err(error) => self.is_in_trouble(&error.into()),
-        }
+    fn put_off(&mut self, domain: &Domain, slot: Option<Slot>) {
+        self.put_back(domain, slot, now() + PUT_OFF);
     }
 
     /// A neighbour tells what came of a fetch that was left to it.
@@ -308,7 +296,7 @@ impl Crawler {
 
     fn give_up(&mut self, domain: Domain, subject: Subject) {
         match subject {
-            Subject::Robots(_) => self.put_off(&domain),
+            Subject::Robots(_) => self.put_off(&domain, None),
             Subject::Page(pending) => {
                 let effort = Effort { took: Duration::ZERO, bytes: 0 };
                 let outcome = Outcome::Failed(Failure::Timeout);
@@ -322,7 +310,8 @@ impl Crawler {
     pub(super) fn take_lease(&mut self, from: PeerId, ask: LeaseAsk, reply: oneshot::Sender<()>) {
         let has_time = !self.paused
             && self.quiescing.is_none()
-            && !self.is_held_up()
+            && !self.is_stuck()
+            && !self.is_full()
             && self.parts.throttle.wait().is_none()
             && self.fetching_here() < self.leases.own;
         if has_time && self.parts.admitter.check(&ask.url, now()).is_ok() {
