@@ -254,3 +254,23 @@ async fn a_peer_that_is_told_to_stop_ends_soon_and_goes_on_later() {
     let missing: Vec<PageUrl> = due.filter(|url| !archived.contains(url)).collect();
     assert_eq!(missing, []);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_stops_finishes_what_is_under_way() {
+    let toy = web(600).await;
+    let launch = toy.launch_with_seeds().set("crawl.private_delay_ms", 20);
+    for pages in [50, 150, 250, 350] {
+        let peer = launch.start().await;
+        peer.wait("it crawls", PATIENCE, |status| status.totals.pages > pages).await;
+        peer.stop().await;
+    }
+    let peer = launch.start().await;
+    done(&peer).await;
+    peer.stop().await;
+    assert_whole(&toy);
+    let requests = toy.web.log().requests_per_url();
+    let due = toy.web.truth().must_fetch();
+    let repeated: Vec<_> =
+        due.filter(|url| requests.get(url.as_str()).is_some_and(|&count| count > 1)).collect();
+    assert_eq!(repeated, []);
+}

@@ -69,7 +69,7 @@ pub const API_TOKEN_FILE: &str = Access::TOKEN_FILE;
 pub const ARCHIVE_FOLDER: &str = "archive";
 /// Orders to the crawler that may wait.
 const MAX_COMMANDS: usize = 64;
-/// A peer that leaves finishes what is under way within this; what is not finished stays in its queue.
+/// A peer that stops finishes what is under way within this; what is not finished stays in its queue.
 const REST_WITHIN: Duration = Duration::from_millis(2000);
 /// It answers others for so long at most, until they have taken over.
 const TAKEN_OVER_WITHIN: Duration = Duration::from_millis(1500);
@@ -311,19 +311,16 @@ impl Peer {
         }
     }
 
-    /// Stops: starts nothing more, makes everything durable, frees the folder. Gives the last status.
+    /// Stops: finishes what is under way, makes everything durable, frees the folder. Gives the last status.
     ///
-    /// Among others it leaves gracefully: it finishes what is under way, sends the links it found to their owners, and
-    /// answers until its successors have taken over.
+    /// Among others it leaves gracefully: it sends the links it found to their owners, and answers until its successors
+    /// have taken over.
     pub async fn stop(self) -> Status {
         let staff = self.desk.staff();
         let is_among_others = staff.is_some_and(|staff| !staff.tenancy.is_alone());
         // What is under way cannot be finished on a disk that cannot be written.
         let can_write = self.handle.status().attention.is_none();
-        if is_among_others
-            && can_write
-            && let Some(staff) = staff
-        {
+        if can_write && let Some(staff) = staff {
             let _ = time::timeout(REST_WITHIN, staff.orders.quiesce()).await;
         }
         self.stop.cancel();
