@@ -397,10 +397,10 @@ mod tests {
     fn what_is_in_force_is_checked() {
         let mut view = view(Some(status(State::Crawling, "Crawling")));
         view.preferences.desktop.start_at_login = Switch::On;
-        let expected = ["preset:balanced", "cpu:25", "down:2048", "memory:256", "run:when_idle"];
-        assert_eq!(checked(&view)[..5], expected);
+        let expected = ["preset:balanced", "cpu:25", "down:2048", "up:256", "memory:256", "run:when_idle"];
+        assert_eq!(checked(&view)[..6], expected);
         let of_app = ["screensaver-after:0", "start-at-login:off", "notifications:off"];
-        assert_eq!(checked(&view)[5..], of_app, "to choose what is on turns it off");
+        assert_eq!(checked(&view)[6..], of_app, "to choose what is on turns it off");
         let change = Order::Cpu(33).as_change().unwrap();
         view.preferences = view.preferences.with(&change).unwrap();
         let now = checked(&view);
