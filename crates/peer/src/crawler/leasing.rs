@@ -10,7 +10,7 @@ use crate::{
     writer::Order,
 };
 use apoidea_crawl::{Effort, Failure, Origin, Outcome, Report};
-use apoidea_model::{Domain, PageUrl, PeerId, Pending, Slot};
+use apoidea_model::{Domain, PageUrl, PeerId, Pending, Slot, Time};
 use std::{
     collections::HashMap,
     net::IpAddr,
@@ -234,6 +234,8 @@ impl Crawler {
                 Some(other) => {
                     self.lend_page(other, domain, pending, Otherwise::Fetch { address, connection });
                 }
+                // There is no room for it here either: its turn comes again.
+                None if self.is_full() => self.put_back(&domain, Some(pending.slot), Time::ZERO),
                 None => self.fetch_here(domain, pending, address, connection),
             },
             (subject, _) => {
