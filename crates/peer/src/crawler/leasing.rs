@@ -19,15 +19,19 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// Fetches left to neighbours at a time: as many as a peer does itself by default.
-const MAX_LEASES: usize = 32;
+/// Fetches left to neighbours at a time: as many as a peer has pages in processing itself by default, since the way of a
+/// page is as long there.
+const MAX_LEASES: usize = 128;
 /// Neighbours that were asked and have not answered: whoever turns a fetch away leaves it to be done here, so these are
 /// fetches beyond what this peer may do at the moment.
 const MAX_ASKED: usize = 2;
 /// So long after it had to wait for its share of the computer, a peer leaves work to others.
 const SHORT_FOR: Duration = Duration::from_secs(1);
-/// A neighbour that had no time is not asked again for this long, unless it has ended something else meanwhile.
-const REST: Duration = Duration::from_millis(500);
+/// A neighbour that had no time is not asked again for this long, unless it has ended something else meanwhile; and for
+/// twice as long each time that it has none again: one that is busy for long is not bothered, one that was busy for a
+/// moment is soon asked again.
+const FIRST_REST: Duration = Duration::from_millis(100);
+const LONGEST_REST: Duration = Duration::from_millis(1600);
 /// Whoever has not told what came of a lease is gone: longer than a fetch and all that follows may take.
 const OVERDUE: Duration = Duration::from_secs(120);
 /// The same for one who is no neighbour any more, and so may be dead.
@@ -47,7 +51,7 @@ pub(super) struct Leases {
     taken: usize,
     /// A clone is with each request that is under way for another.
     requests: Arc<()>,
-    resting: HashMap<PeerId, Instant>,
+    resting: HashMap<PeerId, Rest>,
     /// When this peer last had to wait for its share of the computer.
     short_at: Option<Instant>,
 }
@@ -64,6 +68,26 @@ struct Out {
 enum Subject {
     Page(Pending),
     Robots(Origin),
+}
+
+/// How long a neighbour is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Rest {
+    until: Instant,
+    length: Duration,
+}
+
+impl Rest {
+    /// After what it had before, if it had one.
+    fn after(before: Option<Rest>, now: Instant) -> Self {
+        let length = before.map_or(FIRST_REST, |rest| (2 * rest.length).min(LONGEST_REST));
+        Rest { until: now + length, length }
+    }
+
+    /// So long after its end, whether a neighbour had time before says nothing any more.
+    fn is_forgotten(&self, now: Instant) -> bool {
+        now > self.until + LONGEST_REST
+    }
 }
 
 /// What to do when the helper has no time.
@@ -110,8 +134,10 @@ impl Leases {
     }
 
     fn rest(&mut self, helper: PeerId) {
-        self.resting.retain(|_, until| *until > Instant::now());
-        self.resting.insert(helper, Instant::now() + REST);
+        let now = Instant::now();
+        self.resting.retain(|_, rest| !rest.is_forgotten(now));
+        let rest = Rest::after(self.resting.get(&helper).copied(), now);
+        self.resting.insert(helper, rest);
     }
 }
 
@@ -143,7 +169,7 @@ impl Crawler {
     fn helper(&self) -> Option<PeerId> {
         let now = Instant::now();
         let neighbours = self.parts.swarm.tenancy.neighbours();
-        let is_rested = |peer: &&PeerId| self.leases.resting.get(*peer).is_none_or(|until| *until <= now);
+        let is_rested = |peer: &&PeerId| self.leases.resting.get(*peer).is_none_or(|rest| rest.until <= now);
         let rested: Vec<&PeerId> = neighbours.iter().filter(is_rested).collect();
         rested.get(self.leases.turn % rested.len().max(1)).map(|peer| **peer)
     }
@@ -313,7 +339,7 @@ impl Crawler {
         let has_time = !self.paused
             && self.quiescing.is_none()
             && !self.is_stuck()
-            && !self.is_full()
+            && self.has_room_to_help()
             && self.parts.throttle.wait().is_none()
             && self.fetching_here() < self.leases.own;
         if has_time && self.parts.admitter.check(&ask.url, now()).is_ok() {
@@ -322,6 +348,12 @@ impl Crawler {
             let _ = reply.send(());
             tokio::spawn(self.parts.work.clone().fetch_for_another(from, ask, self.leases.requests.clone()));
         }
+    }
+
+    /// What is fetched for others is in processing, too, until they know.
+    fn has_room_to_help(&self) -> bool {
+        let most = self.max_processing + self.leases.lent();
+        !self.processing.is_full(most.saturating_sub(self.leases.taken()))
     }
 
     /// What a neighbour asked for is here; it is told when the page is on the disk.
@@ -354,5 +386,24 @@ impl Crawler {
             // Nobody listens any more when the peer has stopped.
             let _ = findings.send(Finding::Returned);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_neighbour_without_time_is_left_alone_for_longer_each_time() {
+        let now = Instant::now();
+        let mut rests = vec![Rest::after(None, now)];
+        for _ in 0..5 {
+            let last = rests[rests.len() - 1];
+            rests.push(Rest::after(Some(last), last.until));
+        }
+        let lengths: Vec<u128> = rests.iter().map(|rest| rest.length.as_millis()).collect();
+        assert_eq!(lengths, [100, 200, 400, 800, 1600, 1600]);
+        assert!(!rests[0].is_forgotten(rests[0].until));
+        assert!(rests[0].is_forgotten(rests[0].until + 2 * LONGEST_REST));
     }
 }
