@@ -255,9 +255,23 @@ impl PeerProcess {
             Signal::Interrupt => "-INT",
             Signal::Terminate => "-TERM",
         };
+        self.signal(name);
+        self.ended(patience).await
+    }
+
+    fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([name, &self.id().to_string()]).status().unwrap();
         assert!(sent.success());
-        self.ended(patience).await
+    }
+
+    /// Stops its clock, as a machine that is put to sleep does.
+    pub fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.signal("-CONT");
     }
 
     /// Waits for its end; `None` if it does not end in time.

@@ -7,6 +7,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::time::{Duration, Instant, SystemTime};
 
 const SEED: u64 = 11;
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two requests to one host, so that the hosts bound the crawl and not the machine: what a peer has under way at
 /// any moment is then as little as on the Internet.
 const UNHURRIED: Duration = Duration::from_millis(250);
@@ -182,6 +183,31 @@ async fn a_small_peer_leaves_work_to_its_neighbours_and_a_refused_domain_too() {
     let log = trial.toy.web.log();
     assert_eq!(trial.missed(&log), [], "{:?} is refused", owned.first());
     assert_eq!(trial.repeats(&log), []);
+    assert_eq!(trial.breaches(&log), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_wait_on_the_disk_for_a_peer_that_is_silent_about_their_content() {
+    let plan = ToyWeb::builder(SEED).hosts(60).pages(2000).mean_bytes(40_000).skew(0.2).copies_percent(5.0);
+    let trial = Trial::start(plan.addresses(32), 3, UNHURRIED).await;
+    // The one that most content is asked about.
+    let mut by_share = Vec::new();
+    for peer in trial.peers.values() {
+        by_share.push((view(peer).await.unwrap().share, peer));
+    }
+    by_share.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let [(_, one), (_, other), (_, silent)] = by_share[..] else { unreachable!() };
+    let pages = async || one.status().await.totals.pages + other.status().await.totals.pages;
+    one.observe("they crawl", PATIENCE, async || (pages().await > 50).then_some(())).await;
+    silent.freeze();
+    let put_aside = async || one.status().await.totals.put_aside + other.status().await.totals.put_aside;
+    one.observe("bodies are put aside", PATIENCE, async || (put_aside().await > 0).then_some(())).await;
+    silent.thaw();
+    let statuses = trial.finish().await;
+    let log = trial.toy.web.log();
+    println!("put aside: {:?}", statuses.iter().map(|status| status.totals.put_aside).collect::<Vec<_>>());
+    assert_eq!(trial.missed(&log), []);
+    assert_eq!(trial.not_kept(), []);
     assert_eq!(trial.breaches(&log), [""; 0]);
 }
 

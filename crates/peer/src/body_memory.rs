@@ -152,6 +152,22 @@ impl Holding {
         self.memory.state().taken += more;
     }
 
+    /// The body went to the disk; before it comes back, there has to be room again.
+    pub(crate) fn put_aside(&mut self) {
+        let reserved = std::mem::take(&mut self.reserved);
+        let mut state = self.memory.state();
+        state.taken -= reserved;
+        state.ahead.retain(|number| *number != self.number);
+        drop(state);
+        self.memory.freed.notify_waiters();
+    }
+
+    /// Waits until there is room for a body that was put aside, and takes it.
+    pub(crate) async fn bring_back(&mut self) {
+        self.memory.wait_until(|state| state.go_on(self.number)).await;
+        self.expect(self.bytes);
+    }
+
     /// Waits until more may be read; gives how long that took. What was reserved may be.
     pub(crate) async fn wait_for_room(&self) -> Duration {
         if self.bytes + BUFFER_BYTES < self.reserved {
@@ -241,6 +257,23 @@ mod tests {
         assert!(waiting.wait_for_room().now_or_never().is_none());
         holdings.remove(0);
         assert!(waiting.wait_for_room().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn what_is_put_aside_makes_room_for_others() {
+        let memory = limited(3 * MIB);
+        let mut holdings = entered(&memory);
+        holdings.iter_mut().for_each(|holding| holding.note(2 * MIB));
+        assert!(memory.enter(Wanted::Page).now_or_never().is_none());
+        let mut aside = holdings.pop().unwrap();
+        aside.put_aside();
+        holdings.clear();
+        assert_eq!(memory.state().taken, 0);
+        let other = memory.enter(Wanted::Page).now_or_never().expect("there is room");
+        aside.bring_back().await;
+        assert!(memory.state().taken > 3 * MIB);
+        drop((other, aside));
+        assert_eq!(memory.state().taken, 0);
     }
 
     #[tokio::test]

@@ -83,6 +83,8 @@ pub(crate) enum Finding {
     Fetched { report: Report, pending: Pending },
     /// A pause came before a page, or a robots.txt, was asked for.
     Held { domain: Domain, slot: Option<Slot> },
+    /// The body of a page that waits for its verdict is on the disk.
+    PutAside { domain: Domain, slot: Slot },
     /// A fetched page is processed.
     Processed { domain: Domain, slot: Slot, page: ProcessedPage, sight: PageSight },
     /// Pages whose processing is on the disk.

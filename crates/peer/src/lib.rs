@@ -7,6 +7,7 @@
 mod absence;
 mod admitter;
 mod api;
+mod aside;
 mod body;
 mod body_memory;
 mod config;

@@ -4,6 +4,7 @@
 //! The page stays in its queue on disk until its processing is durable.
 
 use crate::{
+    aside::Aside,
     body,
     content::{ContentDesk, Sight, Verdict},
     crawler::Finding,
@@ -16,17 +17,25 @@ use crate::{
 };
 use apoidea_crawl::{Access, Effort, Failure, Origin, Outcome, Report};
 use apoidea_model::{ContentHash, Domain, PageUrl, PeerId, Pending, Slot, Target, Time};
+use bytes::Bytes;
 use reqwest::header::CONTENT_ENCODING;
 use serde::{Deserialize, Serialize};
 use std::{
     net::IpAddr,
+    pin::pin,
     sync::Arc,
     time::{Duration, SystemTime},
 };
-use tokio::sync::{Semaphore, mpsc};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    time,
+};
 
 /// Bodies above this are processed on a thread of their own, so that they do not hold up the network.
 const LARGE_BODY_BYTES: usize = 256 << 10;
+
+/// Usually a verdict takes a fraction of this, also when the ring has to be asked.
+const ASIDE_AFTER: Duration = Duration::from_secs(1);
 
 /// What the work on pages needs; shared by all of it.
 pub(crate) struct PageWork {
@@ -34,6 +43,8 @@ pub(crate) struct PageWork {
     pub resolver: Resolver,
     pub processor: Processor,
     pub content: ContentDesk,
+    /// Where bodies wait that wait long.
+    pub aside: Arc<Aside>,
     /// Turns at processing a large body: as many as there are cores, or they would all hold memory and none would end.
     pub large: Semaphore,
     /// Unbounded, but never longer than a few messages for each fetch that the frontier allows.
@@ -82,8 +93,10 @@ impl PageWork {
         self.tell(Finding::Fetched { report, pending: pending.clone() });
         if let (Outcome::Page, Ok(response)) = (outcome, answer) {
             let slot = pending.slot;
-            let (page, sight) = self.clone().process(pending, response).await;
-            self.tell(Finding::Processed { domain, slot, page, sight });
+            match self.clone().process(pending, response).await {
+                Ok((page, sight)) => self.tell(Finding::Processed { domain, slot, page, sight }),
+                Err(Lost) => self.tell(Finding::Held { domain, slot: Some(slot) }),
+            }
         }
     }
 
@@ -124,7 +137,10 @@ impl PageWork {
         let outcome = judge::judge(&pending.url, pending.target, &answer, now());
         let cost = effort(&answer).into();
         let page = match answer {
-            Ok(response) if outcome == Outcome::Page => Some(self.process(pending, response).await),
+            Ok(response) if outcome == Outcome::Page => match self.process(pending, response).await {
+                Ok(page) => Some(page),
+                Err(Lost) => return (LeaseAnswer::Held, None),
+            },
             _ => None,
         };
         (LeaseAnswer::Page { outcome, cost, page: None }, page)
@@ -154,7 +170,7 @@ impl PageWork {
         self: Arc<Self>,
         pending: Pending,
         mut response: Response,
-    ) -> (ProcessedPage, PageSight) {
+    ) -> Result<(ProcessedPage, PageSight), Lost> {
         let encoding = response.headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
         if encoding.is_some() {
             response.holding.wait_for_room().await;
@@ -164,29 +180,60 @@ impl PageWork {
             response.holding.note(body.bytes.len() as u64);
         }
         let (content, digest) = ContentHash::with_digest(&body.bytes);
-        let page = FetchedPage { pending, response, body, digest, time: now() };
+        let mut page = FetchedPage { pending, response, body, digest, time: now() };
         if page.pending.target == Target::Sitemap {
-            return (self.processor.read_sitemap(&page), PageSight::Sitemap);
+            return Ok((self.processor.read_sitemap(&page), PageSight::Sitemap));
         }
         let sight = Sight { content, page: page.pending.url.clone(), time: page.time };
-        let verdict = self.content.ask(sight).await;
+        let verdict = self.judged(&mut page, sight).await?;
         let sight = match verdict {
             Verdict::New => PageSight::New,
             Verdict::Known(_) => PageSight::Duplicate,
         };
         if page.body.bytes.len() <= LARGE_BODY_BYTES {
-            return (self.processor.process(&page, &verdict), sight);
+            return Ok((self.processor.process(&page, &verdict), sight));
         }
         let _turn = self.large.acquire().await;
         let work = self.clone();
         let work = tokio::task::spawn_blocking(move || work.processor.process(&page, &verdict));
-        (work.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())), sight)
+        Ok((work.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())), sight))
+    }
+
+    /// Waits for the verdict on a page. Should that take long, its body waits on the disk.
+    async fn judged(&self, page: &mut FetchedPage, sight: Sight) -> Result<Verdict, Lost> {
+        let mut verdict = pin!(self.content.ask(sight));
+        if let Ok(verdict) = time::timeout(ASIDE_AFTER, verdict.as_mut()).await {
+            return Ok(verdict);
+        }
+        let (aside, body) = (self.aside.clone(), page.body.bytes.clone());
+        let Some(on_disk) = unblocked(move || aside.put(&body)).await else { return Ok(verdict.await) };
+        (page.body.bytes, page.response.raw_body) = (Bytes::new(), Bytes::new());
+        page.response.holding.put_aside();
+        let Pending { url, slot, .. } = &page.pending;
+        self.tell(Finding::PutAside { domain: url.domain(), slot: *slot });
+        let verdict = verdict.await;
+        page.response.holding.bring_back().await;
+        page.body.bytes = unblocked(move || on_disk.take()).await.map_err(|error| {
+            tracing::warn!(%error, url = %page.pending.url, "a page is lost with the disk it waited on, and fetched again");
+            Lost
+        })?;
+        Ok(verdict)
     }
 
     fn tell(&self, finding: Finding) {
         // Nobody listens any more when the peer has stopped.
         let _ = self.findings.send(finding);
     }
+}
+
+/// A page that was put aside could not be read again.
+#[derive(Debug)]
+struct Lost;
+
+/// Runs what may wait for the disk where it holds nobody up.
+pub(crate) async fn unblocked<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 
 /// What a processed page was.

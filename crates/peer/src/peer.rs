@@ -4,6 +4,7 @@ use crate::{
     absence::Absence,
     admitter::{AdmitError, Admitter},
     api::{self, Access},
+    aside::Aside,
     config::{Config, Consent},
     content::{ContentDesk, ContentIndex, LocalIndex},
     crawler::{Crawler, Parts, SwarmParts},
@@ -167,7 +168,8 @@ impl Peer {
             steward.snooze(Some(SnoozeFor::UntilResumed)).await?;
         }
         let (findings, inbox) = mpsc::unbounded_channel();
-        let work = Arc::new(page_work(&config, Arc::new(ring_index), throttle.clone(), findings.clone())?);
+        let work =
+            Arc::new(page_work(&config, folder, Arc::new(ring_index), throttle.clone(), findings.clone())?);
         let admitter = admitter(&config, &store, overlay.me())?;
         let (writer, writer_thread) =
             Writer::start(store.clone(), archive, findings.clone(), steward.watch())
@@ -432,17 +434,20 @@ fn open_archive(
 
 fn page_work(
     config: &Config,
+    folder: &Path,
     index: Arc<dyn ContentIndex>,
     throttle: Arc<Throttle>,
     findings: mpsc::UnboundedSender<crate::crawler::Finding>,
 ) -> Result<PageWork, StartError> {
     let contactable = Contactable::new(&config.crawl);
+    let aside = Arc::new(Aside::new(folder.to_owned()));
     let floors = Gaps { host: politeness::HOST_DELAY, address: politeness::ADDRESS_DELAY };
     Ok(PageWork {
         fetcher: Fetcher::new(&config.crawl, contactable.clone(), floors, throttle)?,
         resolver: Resolver::new(&config.crawl, contactable)?,
         processor: Processor::new(config.archive.keep),
         content: ContentDesk::open(index),
+        aside,
         large: Semaphore::new(thread::available_parallelism().map_or(1, NonZero::get)),
         findings,
     })

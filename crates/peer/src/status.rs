@@ -93,6 +93,8 @@ pub struct Totals {
     pub lent: u64,
     /// Pages fetched for neighbours, and kept here.
     pub borrowed: u64,
+    /// Pages whose bodies went to the disk while the ring was asked whether their content is known.
+    pub put_aside: u64,
     /// URLs that robots.txt forbids.
     pub disallowed: u64,
     /// Fetches without a page, by reason.

@@ -4,7 +4,7 @@
 //! [`Allowance`] on a watch channel. Orders take effect before they are answered, and are on the disk by then.
 
 use crate::{
-    page,
+    page::{self, unblocked},
     preferences_file::{PreferencesError, PreferencesFile, UnderWay},
     throttle::Throttle,
 };
@@ -145,7 +145,7 @@ impl Steward {
     pub(crate) async fn change(&self, changes: &Map<String, Value>) -> Result<Preferences, ChangeError> {
         let changed = self.preferences().with(changes)?;
         let (file, saved) = (self.file.clone(), changed.clone());
-        blocking(move || file.save(&saved)).await?;
+        unblocked(move || file.save(&saved)).await?;
         self.senses.follow(&changed);
         if changed.priority == Priority::Lowest {
             precedence::give_up();
@@ -166,7 +166,7 @@ impl Steward {
             house.under_way
         };
         let file = self.file.clone();
-        blocking(move || file.save_under_way(&under_way)).await
+        unblocked(move || file.save_under_way(&under_way)).await
     }
 
     /// Looks once and decides; gives what is to be written down, if it is time.
@@ -205,7 +205,7 @@ impl Steward {
 
     async fn keep(&self, under_way: UnderWay) {
         let file = self.file.clone();
-        if let Err(error) = blocking(move || file.save_under_way(&under_way)).await {
+        if let Err(error) = unblocked(move || file.save_under_way(&under_way)).await {
             tracing::warn!(%error, "the bytes of this month were not written down");
         }
     }
@@ -242,10 +242,4 @@ impl Sizes {
 fn moment() -> Moment {
     let seconds = jiff::tz::TimeZone::system().to_offset(jiff::Timestamp::now()).seconds();
     Moment::new(page::now(), seconds / 60)
-}
-
-/// Runs what may wait for the disk where it holds nobody up.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }

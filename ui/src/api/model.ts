@@ -143,6 +143,10 @@ lent: number,
  */
 borrowed: number, 
 /**
+ * Pages whose bodies went to the disk while the ring was asked whether their content is known.
+ */
+put_aside: number, 
+/**
  * URLs that robots.txt forbids.
  */
 disallowed: number, 

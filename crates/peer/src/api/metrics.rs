@@ -16,6 +16,12 @@ fn render(status: &Status) -> String {
         ("pages_total", "counter", "Pages fetched with their body.", totals.pages),
         ("duplicate_pages_total", "counter", "Pages whose content was known already.", totals.duplicates),
         ("received_bytes_total", "counter", "Bytes received as bodies.", totals.bytes),
+        (
+            "put_aside_pages_total",
+            "counter",
+            "Pages that waited for a verdict on the disk.",
+            totals.put_aside,
+        ),
         ("links_total", "counter", "Links found on pages.", totals.links),
         ("admitted_urls_total", "counter", "URLs admitted to queues.", totals.admitted),
         ("disallowed_urls_total", "counter", "URLs that robots.txt forbids.", totals.disallowed),

@@ -61,6 +61,10 @@ impl Crawler {
             Finding::Returned => self.leases.returned(),
             Finding::ForAnother { from, result, page } => self.end_lease(from, result, page).await,
             Finding::Trouble(trouble) => self.trouble = Some(trouble),
+            Finding::PutAside { domain, slot } => {
+                self.totals.put_aside += 1;
+                self.processing.weigh(&domain, slot, 0);
+            }
             Finding::Processed { domain, slot, page, sight } => {
                 let bytes = page.records.as_ref().map_or(0, |records| records.len() as u64);
                 self.processing.weigh(&domain, slot, bytes);
