@@ -256,7 +256,6 @@ async fn a_peer_that_is_told_to_stop_ends_soon_and_goes_on_later() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "repeats a page now and then among many other tests: a stop waits two seconds for the disk, or something is left"]
 async fn a_peer_that_stops_finishes_what_is_under_way() {
     let toy = web(600).await;
     let launch = toy.launch_with_seeds().set("crawl.private_delay_ms", 20);

@@ -63,12 +63,7 @@ impl Absence {
                 () = stop.cancelled() => return,
             }
             match rest.step(self.look(), Instant::now()) {
-                Some(Step::Leave) if self.comes_to_rest(&stop).await => {
-                    tracing::info!("a long pause: others take the domains over");
-                    self.network.leave().await;
-                    rest.left_at = Some(Instant::now());
-                }
-                Some(Step::Leave) => rest.left_at = None,
+                Some(Step::Leave) => rest.left_at = self.leave(&stop).await,
                 Some(Step::Return) => {
                     tracing::info!("the pause is over: back to the ring");
                     self.network.enter();
@@ -78,14 +73,21 @@ impl Absence {
         }
     }
 
-    /// Waits for rest, but not beyond the pause.
-    async fn comes_to_rest(&self, stop: &CancellationToken) -> bool {
+    /// Leaves once there is rest, unless the pause ends before; gives when it left.
+    async fn leave(&self, stop: &CancellationToken) -> Option<Instant> {
         let mut allowance = self.steward.watch();
-        tokio::select! {
-            rested = timeout(REST_WITHIN, self.orders.quiesce()) => rested.is_ok(),
+        let mut stillness = self.orders.quiesce().await;
+        let is_at_rest = tokio::select! {
+            rested = timeout(REST_WITHIN, stillness.reached()) => matches!(rested, Ok(Ok(()))),
             _ = allowance.wait_for(|allowance| !allowance.is_paused()) => false,
             () = stop.cancelled() => false,
+        };
+        if !is_at_rest {
+            return None;
         }
+        tracing::info!("a long pause: others take the domains over");
+        self.network.leave().await;
+        Some(Instant::now())
     }
 
     fn look(&self) -> Look {

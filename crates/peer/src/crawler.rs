@@ -28,6 +28,7 @@ use crate::{
     swarm::{
         change::Changes,
         lease::{LeaseResult, Leased},
+        orders::Quiescing,
         tenancy::{Claim, Tenancy},
         value::Value,
         wire::LinksAnswer,
@@ -179,8 +180,8 @@ pub(crate) struct Crawler {
     unacknowledged: Vec<(oneshot::Sender<LinksAnswer>, LinksAnswer)>,
     /// Copies that wait until nothing of their domain is under way.
     adoptions: HashMap<Domain, (PeerId, Box<Value>, oneshot::Sender<()>)>,
-    /// Whoever waits for everything to come to rest.
-    quiescing: Option<oneshot::Sender<()>>,
+    /// Somebody wants everything to be at rest.
+    quiescing: Option<Quiescing>,
     next_outbox: u64,
     /// Records in the outbox, at most a second old: this is looked at before each action, the database is not.
     outbox: u64,

@@ -45,6 +45,7 @@ use apoidea_store::{
     OpenError, Store,
     archive::{self, Archive, ArchiveError},
 };
+use futures::future::OptionFuture;
 use std::{
     fs, io,
     net::{Ipv4Addr, SocketAddr},
@@ -322,11 +323,14 @@ impl Peer {
         let is_among_others = staff.is_some_and(|staff| !staff.tenancy.is_alone());
         // What is under way cannot be finished on a disk that cannot be written.
         let can_write = self.handle.status().attention.is_none();
-        if can_write && let Some(staff) = staff {
-            let _ = time::timeout(REST_WITHIN, staff.orders.quiesce()).await;
+        let resting = staff.filter(|_| can_write).map(|staff| staff.orders.quiesce());
+        let mut stillness = OptionFuture::from(resting).await;
+        if let Some(stillness) = &mut stillness {
+            let _ = time::timeout(REST_WITHIN, stillness.reached()).await;
         }
         self.stop.cancel();
         let last = self.crawler.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        drop(stillness);
         let _ = self.memory.await;
         for task in self.governing {
             let _ = task.await;

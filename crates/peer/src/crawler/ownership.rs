@@ -57,8 +57,8 @@ impl Crawler {
                 self.take_result(from, *result);
                 Ok(())
             }
-            SwarmOrder::Quiesce(reply) => {
-                self.quiescing = Some(reply);
+            SwarmOrder::Quiesce(quiescing) => {
+                self.quiescing = Some(quiescing);
                 self.take_allowance();
                 Ok(())
             }
@@ -77,20 +77,20 @@ impl Crawler {
         Ok(self.parts.store.apply(&commit)?)
     }
 
-    /// Answers whoever waits for rest, once there is some: nothing under way, nothing that others do not know.
+    /// Answers whoever waits for rest, once there is some: nothing under way, nothing that others do not know. It lasts
+    /// until they have done what they wanted it for.
     pub(super) fn come_to_rest(&mut self) {
-        if self.quiescing.as_ref().is_some_and(oneshot::Sender::is_closed) {
-            self.quiescing = None;
+        if self.quiescing.take_if(|quiescing| quiescing.over.is_cancelled()).is_some() {
             self.take_allowance();
         }
-        let is_at_rest = self.quiescing.is_some()
-            && self.parts.frontier.fetching() + self.processing.len() + self.leases.taken() == 0
+        let is_at_rest = self.parts.frontier.fetching() + self.processing.len() + self.leases.taken() == 0
             && self.errands.is_empty()
             && self.done.is_empty()
             && self.rounds.are_over()
             && self.changes.is_empty();
-        if is_at_rest && let Some(reply) = self.quiescing.take() {
-            let _ = reply.send(());
+        let waiting = self.quiescing.as_mut().filter(|_| is_at_rest);
+        if let Some(reached) = waiting.and_then(|quiescing| quiescing.reached.take()) {
+            let _ = reached.send(());
         }
     }
 

@@ -13,10 +13,17 @@ use crate::{
 use apoidea_crawl::Event;
 use apoidea_model::{CrawlId, Domain, Link, LinkBatch, Pending, Slot, Time};
 use apoidea_store::Commit;
+use std::time::Duration;
 use tokio::{
     sync::{mpsc, oneshot},
-    time::Instant,
+    time::{Instant, timeout_at},
 };
+
+/// A peer that stops has waited for everything under way already; if a slow server held it up, or the disk did, it still
+/// finishes the pages that are here within this.
+const FINISH_WITHIN: Duration = Duration::from_millis(2000);
+/// Among others there is the goodbye to come, and their copies know what they were told.
+const FINISH_WITHIN_AMONG_OTHERS: Duration = Duration::from_millis(300);
 
 impl Crawler {
     /// Sends links that were found at a domain to the peers that own theirs. Those of this peer's own arc are admitted at
@@ -191,10 +198,25 @@ impl Crawler {
         }
     }
 
-    /// Starts nothing more, parks what is in memory, and makes everything durable. Pages still being fetched stay in
-    /// their queues.
+    /// Takes in the pages that servers have answered until they are durable, or until it takes too long: they would be
+    /// asked for again.
+    async fn finish_answered(&mut self) {
+        let within =
+            if self.parts.swarm.tenancy.is_alone() { FINISH_WITHIN } else { FINISH_WITHIN_AMONG_OTHERS };
+        let until = Instant::now() + within;
+        while self.processing.answered() > 0 && self.trouble.is_none() {
+            match timeout_at(until, self.parts.findings.recv()).await {
+                Ok(Some(finding)) => self.take_all(finding).await,
+                Ok(None) | Err(_) => break,
+            }
+        }
+    }
+
+    /// Starts nothing more, finishes the pages that are here, parks what is in memory, and makes everything durable. Pages
+    /// still being fetched stay in their queues.
     pub(super) async fn shut_down(mut self) -> Status {
         self.publish(State::Stopping);
+        self.finish_answered().await;
         self.release_all_done();
         let mut commit = Commit::new();
         let residents: Vec<Domain> =

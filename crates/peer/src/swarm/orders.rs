@@ -11,6 +11,7 @@ use apoidea_crawl::Versions;
 use apoidea_model::{Domain, LinkBatch, PeerId};
 use apoidea_overlay::Arc as RingArc;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Something to be done by the crawler.
 #[derive(Debug)]
@@ -34,7 +35,29 @@ pub(crate) enum SwarmOrder {
     /// Take in what came of a fetch that was left to a neighbour.
     Leased(PeerId, Box<LeaseResult>),
     /// Start nothing more, and answer when nothing is under way and nothing waits to be sent to holders.
-    Quiesce(oneshot::Sender<()>),
+    Quiesce(Quiescing),
+}
+
+/// A wish for rest, as the crawler keeps it.
+#[derive(Debug)]
+pub(crate) struct Quiescing {
+    /// Told once there is rest.
+    pub reached: Option<oneshot::Sender<()>>,
+    /// Cancelled when nobody wants it any more.
+    pub over: CancellationToken,
+}
+
+/// Nothing starts as long as this is kept, also after rest is reached: whoever asked for it is not done yet.
+pub(crate) struct Stillness {
+    reached: oneshot::Receiver<()>,
+    _kept: DropGuard,
+}
+
+impl Stillness {
+    /// Waits until nothing is under way.
+    pub(crate) async fn reached(&mut self) -> Result<(), Stopped> {
+        (&mut self.reached).await.map_err(|_| Stopped)
+    }
 }
 
 /// Gives orders to the crawler.
@@ -68,8 +91,12 @@ impl Orders {
         self.ask(|reply| SwarmOrder::Lease(from, ask, reply)).await
     }
 
-    pub(crate) async fn quiesce(&self) -> Result<(), Stopped> {
-        self.ask(SwarmOrder::Quiesce).await
+    pub(crate) async fn quiesce(&self) -> Stillness {
+        let (reply, reached) = oneshot::channel();
+        let over = CancellationToken::new();
+        let stillness = Stillness { reached, _kept: over.clone().drop_guard() };
+        self.tell(SwarmOrder::Quiesce(Quiescing { reached: Some(reply), over })).await;
+        stillness
     }
 
     pub(crate) async fn tell(&self, order: SwarmOrder) {
