@@ -10,35 +10,91 @@ import tarfile
 import shell
 
 MACOS = shell.TOP / "installer/macos"
-PROCESSORS = ("aarch64", "x86_64")
-# What a Mac has for programs of two processors, for symbols and for seals.
-TOOLS = {"lipo": '[ "$1 $2" = "-create -output" ] || exit 1; out=$3; shift 3; cat "$@" >"$out"', "strip": "", "codesign": ""}
+# As Apple's tools call them.
+PROCESSORS = ("arm64", "x86_64")
+LIPO = """
+case "$1 $2 $3" in
+"-create -output "*) out=$3; shift 3; cat "$@" >"$out" ;;
+"-thin "*" -output") grep " for $2\\$" "$5" >"$4" ;;
+*) exit 1 ;;
+esac
+"""
+# What a Mac has for programs of two processors, symbols, seals, disk images and the notary. All but the first say what they were asked for.
+NOTE = 'echo "${0##*/} $*" >>"$ASKED"'
+TOOLS = {"lipo": LIPO, **dict.fromkeys(("strip", "codesign", "hdiutil", "xcrun", "ditto"), NOTE)}
+CREDENTIALS = {"APPLE_SIGNING_IDENTITY": "us", "APPLE_ID": "us@example.org", "APPLE_PASSWORD": "secret", "APPLE_TEAM_ID": "team"}
+# What is asked of them for the image, with credentials and without, by how it begins.
+SIGNED = ["codesign --force --timestamp --options runtime", "codesign --verify --deep --strict", "hdiutil create", "codesign --timestamp --sign us",
+          "xcrun notarytool submit", "xcrun stapler staple", "xcrun stapler staple"]
+SEALED = ["codesign --force --deep --sign -", "hdiutil create"]
 
 
 def check(dist, work):
     for name in ("Info.plist", "entitlements.plist", "org.apoidea.desktop.plist"):
         shell.run("plistutil", "-i", MACOS / name, "-o", work / "parsed")
-    tools = work / "tools"
-    tools.mkdir()
-    for name, script in TOOLS.items():
-        (tools / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tools / name).chmod(0o755)
     binaries = [work / processor for processor in PROCESSORS]
     for folder in binaries:
         folder.mkdir()
         for program in ("apoidea", "apoidea-desktop"):
             (folder / program).write_text(f"{program} for {folder.name}\n")
-    environment = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"}
-    shell.run(MACOS / "bundle", work / "image", *binaries, env=environment)
+    mac = Mac(work)
+    mac.run("bundle", work / "image", *binaries)
     check_layout(work / "image")
     check_info(work / "image/Apoidea.app/Contents")
-    shell.run(MACOS / "headless", work / "headless.tar.xz", *binaries, env=environment)
+    check_image(mac, work / "image")
+    for processor in PROCESSORS:
+        archive = work / f"{processor}.app.tar.gz"
+        mac.run("update", work / "image", archive, processor)
+        check_update(archive, work / "image", processor)
+    mac.run("headless", work / "headless.tar.xz", *binaries)
     check_headless(work / "headless.tar.xz")
 
 
-def check_program(content, name):
-    """That it is for both kinds of Macs."""
-    assert content == "".join(f"{name} for {processor}\n" for processor in PROCESSORS), content
+class Mac:
+    """Our scripts among stand-ins for a Mac's tools."""
+
+    def __init__(self, work):
+        tools, self.asked = work / "tools", work / "asked"
+        tools.mkdir()
+        for name, script in TOOLS.items():
+            (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+            (tools / name).chmod(0o755)
+        bare = {name: value for name, value in os.environ.items() if name not in CREDENTIALS}
+        self.environment = bare | {"PATH": f"{tools}:{os.environ['PATH']}", "ASKED": str(self.asked)}
+
+    def run(self, script, *words, **credentials):
+        """Runs one; gives what it asked of the tools."""
+        self.asked.write_text("")
+        shell.run(MACOS / script, *words, env=self.environment | credentials)
+        return self.asked.read_text().splitlines()
+
+
+def check_image(mac, folder):
+    """That the image is of this folder, compressed by the best that macOS 11 reads, and that signing and the notary only wait for credentials."""
+    for credentials, expected in ((CREDENTIALS, SIGNED), ({}, SEALED)):
+        asked = mac.run("image", folder, "Apoidea.dmg", **credentials)
+        assert len(asked) == len(expected) and all(map(str.startswith, asked, expected)), asked
+        create = next(line for line in asked if line.startswith("hdiutil"))
+        assert f"-srcfolder {folder} " in create and "-format ULMO" in create, create
+
+
+def check_program(content, name, processors=PROCESSORS):
+    """That it is for these processors, or for both kinds of Macs."""
+    assert content == "".join(f"{name} for {processor}\n" for processor in processors), content
+
+
+def check_update(archive, image, processor):
+    """That it is the bundle of the image but for the other processor's program, in the one folder that the updater unpacks."""
+    with tarfile.open(archive) as files:
+        found = {member.name for member in files if not member.isdir()}
+        assert found == {path for path in files_of(image) if path.startswith("Apoidea.app/")}, found
+        program = files.getmember("Apoidea.app/Contents/MacOS/apoidea-desktop")
+        assert program.mode & stat.S_IXUSR
+        check_program(files.extractfile(program).read().decode(), "apoidea-desktop", [processor])
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or path.is_file()}
 
 
 def check_headless(archive):
@@ -57,7 +113,7 @@ def check_layout(image):
         "Apoidea.app/Contents/Resources/apoidea.icns", "Apoidea.app/Contents/Resources/third-party-licences.txt",
         "Apoidea.app/Contents/Resources/LICENSE-MIT", "Apoidea.app/Contents/Resources/LICENSE-APACHE",
     }
-    found = {str(path.relative_to(image)) for path in image.rglob("*") if path.is_symlink() or path.is_file()}
+    found = files_of(image)
     assert found == expected, found ^ expected
     assert os.readlink(image / "Applications") == "/Applications"
     program = image / "Apoidea.app/Contents/MacOS/apoidea-desktop"
