@@ -17,6 +17,8 @@ from root import Root
 # The highest exposure that systemd calls OK.
 EXPOSURE = 4.9
 PREVIOUS = "0.0.9"
+# What says that the services are enabled.
+ENABLED = ("etc/systemd/system/multi-user.target.wants/apoidea.service", "etc/systemd/user/default.target.wants/apoidea.service")
 
 
 def check(dist, work):
@@ -42,9 +44,23 @@ def check_headless(package, previous, work):
     limits.check_headless(root.folder, root.files() - before)
     assert not re.search(r"lib(gtk|webkit|X11)", root.run("ldd", "/usr/bin/apoidea")), "the headless peer wants a desktop"
     check_units(root)
+    enable(root)
     check_upgrade(root, package, work)
-    root.run("apt-get", "purge", "--yes", "--quiet=2", "apoidea-headless")
-    left = root.files() - before
+    purge(root, "apoidea-headless", before)
+
+
+def enable(root):
+    """For the computer, and for every user of it."""
+    for scope in ([], ["--global"]):
+        root.run("systemctl", *scope, "enable", "apoidea")
+    assert all(os.path.lexists(root.folder / link) for link in ENABLED)
+
+
+def purge(root, name, before):
+    """What is left is what was there before the package and all that it needs; what an app has kept in its user's home is theirs."""
+    assert all(os.path.lexists(root.folder / kept) for kept in ("var/lib/apoidea/identity", *ENABLED))
+    root.run("apt-get", "purge", "--yes", "--quiet=2", name)
+    left = {path for path in root.files() - before if not path.startswith("root/")}
     assert not left, f"purging left {sorted(left)[:20]}"
 
 
@@ -89,6 +105,9 @@ def check_upgrade(root, package, work):
 
 def check_full(headless, package, dist, work):
     root = Root(work / "full")
+    # What it needs is the system's and stays; that is there first, so that all else is ours.
+    needs = shell.run("dpkg-deb", "--field", package, "Depends").strip()
+    root.run("apt-get", "satisfy", "--yes", "--quiet=2", "--no-install-recommends", needs)
     before = root.files()
     check_change(root, headless, package)
     share = root.folder / "usr/share"
@@ -98,15 +117,13 @@ def check_full(headless, package, dist, work):
     licences.check(gzip.decompress(collected.read_bytes()).decode(), dist, "linux")
     assert os.readlink(root.folder / "usr/libexec/xscreensaver/apoidea") == "../../bin/apoidea-desktop"
     check_tray(root, work)
-    root.run("apt-get", "purge", "--yes", "--quiet=2", "apoidea")
-    # What the app kept in its user's home is theirs; what came along as a dependency is the system's.
-    ours = {path for path in root.files() - before if "apoidea" in path and not path.startswith("root/")}
-    assert not ours, f"purging left {sorted(ours)}"
+    purge(root, "apoidea", before)
 
 
 def check_change(root, headless, package):
     """The full package takes over what the service of the other has kept, and that does not come back for it."""
     root.install(headless)
+    enable(root)
     kept = root.folder / "var/lib/apoidea/identity"
     kept.parent.mkdir(parents=True)
     kept.write_text("a peer\n")

@@ -19,14 +19,15 @@ FULL = HEADLESS | {
     "/usr/share/metainfo/org.apoidea.desktop.metainfo.xml", "/usr/share/icons/hicolor/128x128/apps/apoidea.png",
     "/usr/share/icons/hicolor/scalable/apps/apoidea.svg", "/usr/share/xscreensaver/config/apoidea.xml", "/usr/libexec/xscreensaver/apoidea",
 }
-# What each script asks of systemd, by its argument: how many versions will be left.
+DISABLE = ["disable apoidea.service", "--global disable apoidea.service"]
+# What each script asks of systemd where that runs, and where it does not, by its argument: how many versions will be left.
 SCRIPTS = {
-    ("POSTIN", 1): ["daemon-reload"],
-    ("POSTIN", 2): ["daemon-reload"],
-    ("PREUN", 0): ["disable --now apoidea.service"],
-    ("PREUN", 1): [],
-    ("POSTUN", 0): ["daemon-reload"],
-    ("POSTUN", 1): ["daemon-reload", "try-restart apoidea.service"],
+    ("POSTIN", 1): (["daemon-reload"], []),
+    ("POSTIN", 2): (["daemon-reload"], []),
+    ("PREUN", 0): (["stop apoidea.service", *DISABLE], DISABLE),
+    ("PREUN", 1): ([], []),
+    ("POSTUN", 0): (["daemon-reload"], []),
+    ("POSTUN", 1): (["daemon-reload", "try-restart apoidea.service"], []),
 }
 
 
@@ -58,7 +59,7 @@ def check_scripts(package, work):
     systemctl.chmod(systemctl.stat().st_mode | stat.S_IXUSR)
     for (part, left), expected in SCRIPTS.items():
         script = shell.run("rpm", "--query", "--queryformat", f"%{{{part}}}", "--package", package)
-        for system, calls in (("mkdir -p /run/systemd/system", expected), (":", [])):
+        for system, calls in zip(("mkdir -p /run/systemd/system", ":"), expected):
             asked.write_text("")
             command = f"mount -t tmpfs none /run && {system} && PATH={work}:$PATH && exec sh -s {left}"
             subprocess.run(["unshare", "--mount", "sh", "-c", command], input=script, text=True, check=True)
