@@ -118,7 +118,7 @@ Section /o "Start at login" SectionAutostart
     WriteRegStr HKCU "${RUN}" "${NAME}" '"$INSTDIR\apoidea-desktop.exe" --hidden'
 SectionEnd
 
-Section /o "Use the Apoidea screensaver" SectionScreensaver
+Section /o "Use our screensaver" SectionScreensaver
     WriteRegStr HKCU "Control Panel\Desktop" "SCRNSAVE.EXE" "$INSTDIR\Apoidea.scr"
     WriteRegStr HKCU "Control Panel\Desktop" "ScreenSaveActive" "1"
 SectionEnd
@@ -174,7 +174,7 @@ Function .onInstSuccess
     ${EndIf}
     ${If} $R1 == ""
     ${OrIf} $R1 == "0.0.0.0"
-        MessageBox MB_YESNO|MB_ICONINFORMATION "The window of Apoidea needs Microsoft's WebView2, which this computer does not have yet. Without it, Apoidea crawls but only the command line and your browser can show it ('apoidea dashboard').$\r$\n$\r$\nOpen Microsoft's download page?" /SD IDNO IDNO later
+        MessageBox MB_YESNO|MB_ICONINFORMATION "The window of Apoidea needs Microsoft's WebView2, which this computer does not have yet. Without it Apoidea works as well, but shows its dashboard in your browser, and has no screensaver.$\r$\n$\r$\nOpen Microsoft's download page?" /SD IDNO IDNO later
         ExecShell "open" "https://developer.microsoft.com/microsoft-edge/webview2/#download"
         later:
     ${EndIf}
