@@ -20,6 +20,7 @@ mod order;
 #[cfg(target_os = "linux")]
 mod screensaver;
 mod termination;
+mod tooltip;
 mod tray;
 mod update;
 mod viewer;

@@ -3,7 +3,10 @@
 //! A menu that is open stays open while words and check marks change: they are changed in place, and only a menu of
 //! other lines is built anew.
 
-use crate::menu::{self, Entry, Face, View};
+use crate::{
+    menu::{self, Entry, Face, View},
+    tooltip,
+};
 use apoidea_governor::Switch;
 use std::sync::{Mutex, PoisonError};
 use tauri::{
@@ -48,10 +51,10 @@ impl Tray {
         let lines = lines(app, &shown.entries)?;
         let icon = TrayIconBuilder::with_id("apoidea")
             .icon(picture(shown.face)?)
-            .tooltip(&shown.tooltip)
             .menu(&menu_of(app, &lines)?)
             .on_menu_event(move |app, event| chosen(app, event.id().as_ref()))
             .build(app)?;
+        tooltip::show(&icon, "", &shown.tooltip)?;
         Ok(Tray { icon, drawn: Mutex::new(Drawn { shown, lines }) })
     }
 
@@ -62,9 +65,7 @@ impl Tray {
         if next.face != drawn.shown.face {
             self.icon.set_icon(Some(picture(next.face)?))?;
         }
-        if next.tooltip != drawn.shown.tooltip {
-            self.icon.set_tooltip(Some(&next.tooltip))?;
-        }
+        tooltip::show(&self.icon, &drawn.shown.tooltip, &next.tooltip)?;
         if menu::are_alike(&drawn.shown.entries, &next.entries) {
             change(&drawn.lines, &drawn.shown.entries, &next.entries)?;
         } else {

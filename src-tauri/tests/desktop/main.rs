@@ -20,6 +20,8 @@ mod notepad;
 mod processor;
 mod screen;
 mod screensaver;
+mod tooltip;
 mod tray;
 mod upgrade;
+mod watcher;
 mod web_view;

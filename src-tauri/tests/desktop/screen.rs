@@ -12,7 +12,7 @@ use std::{
 };
 use x11rb::{
     connection::Connection,
-    protocol::xproto::{ClientMessageEvent, ConnectionExt, EventMask},
+    protocol::xproto::{AtomEnum, ClientMessageEvent, ConnectionExt, EventMask, MapState},
 };
 
 /// One desktop at a time: what people look at needs a processor of its own.
@@ -98,6 +98,11 @@ impl Screen {
         &self.display
     }
 
+    /// Where the session bus is.
+    pub fn bus(&self) -> &str {
+        &self.bus
+    }
+
     /// The X server's process.
     pub fn server_id(&self) -> u32 {
         self.server_id
@@ -151,6 +156,30 @@ impl Screen {
         self.xdotool(&["mousemove", ICON.0, ICON.1]);
         self.click();
         look(SOON, || self.menus().pop())
+    }
+
+    /// Points at the icon in the tray; do words appear beside the pointer?
+    pub fn has_tooltip(&self) -> bool {
+        self.point(600, 600);
+        self.xdotool(&["mousemove", ICON.0, ICON.1]);
+        look(SOON, || self.shows_tooltip().unwrap().then_some(())).is_some()
+    }
+
+    fn shows_tooltip(&self) -> Result<bool, Box<dyn Error>> {
+        let (connection, number) = x11rb::connect(Some(&self.display))?;
+        let atom = |name: &str| {
+            Ok::<_, Box<dyn Error>>(connection.intern_atom(false, name.as_bytes())?.reply()?.atom)
+        };
+        let (kind, tooltip) = (atom("_NET_WM_WINDOW_TYPE")?, atom("_NET_WM_WINDOW_TYPE_TOOLTIP")?);
+        let all = connection.query_tree(connection.setup().roots[number].root)?.reply()?.children;
+        let shown = all.into_iter().filter(|window| {
+            let is_tooltip = connection.get_property(false, *window, kind, AtomEnum::ATOM, 0, 8).ok();
+            let is_tooltip =
+                is_tooltip.and_then(|asked| Some(asked.reply().ok()?.value32()?.any(|one| one == tooltip)));
+            let looks = connection.get_window_attributes(*window).ok().and_then(|asked| asked.reply().ok());
+            is_tooltip == Some(true) && looks.is_some_and(|looks| looks.map_state == MapState::VIEWABLE)
+        });
+        Ok(shown.count() > 0)
     }
 
     /// The menus that are open.
