@@ -17,6 +17,8 @@ const GLOW: f32 = 0.3;
 const DARK: f32 = 0.5 / LEVELS as f32;
 /// Most cells: more are not seen, and cost.
 const MAX_CELLS: f32 = 900.0;
+/// Multiples of it are spread evenly, however many there are.
+const GOLDEN_RATIO: f32 = 0.618_034;
 /// The radius of a cell in pixels, before there are too many.
 const RADIUS: std::ops::RangeInclusive<f32> = 7.0..=26.0;
 /// Cells from top to bottom of a small window, about.
@@ -86,6 +88,9 @@ impl Ring {
 struct Cell {
     x: i16,
     y: i16,
+    /// Between two shades, where it goes to the next one, from 0 to 1: each cell at another light than those around it, so
+    /// that something changes in every picture even when pages arrive and fade together.
+    threshold: f32,
     light: f32,
     /// More than its light while that rises.
     goal: f32,
@@ -100,7 +105,7 @@ impl Cell {
         if self.is_covered {
             return (Ground::Covered, 0);
         }
-        let level = (self.light * f32::from(LEVELS - 1)).round() as u16;
+        let level = (self.light * f32::from(LEVELS - 1) + self.threshold) as u16;
         (self.ground, level.min(LEVELS - 1))
     }
 
@@ -144,6 +149,9 @@ impl Comb {
         });
         let mut cells: Vec<Cell> = places.map(cell).collect();
         cells.sort_by(|a, b| by_angle(a, b, middle));
+        for (index, cell) in cells.iter_mut().enumerate() {
+            cell.threshold = (index as f32 * GOLDEN_RATIO).fract();
+        }
         Comb { cells, radius }
     }
 
@@ -237,7 +245,7 @@ fn down(radius: f32) -> f32 {
 
 fn cell((x, y): (f32, f32)) -> Cell {
     let (x, y) = (x.round() as i16, y.round() as i16);
-    Cell { x, y, light: 0.0, goal: 0.0, ground: Ground::Own, is_covered: false, shown: None }
+    Cell { x, y, threshold: 0.0, light: 0.0, goal: 0.0, ground: Ground::Own, is_covered: false, shown: None }
 }
 
 fn by_angle(a: &Cell, b: &Cell, (x, y): (i16, i16)) -> Ordering {
@@ -310,6 +318,21 @@ mod tests {
         comb.step(60.0);
         assert!(comb.is_dark());
         assert!(comb.changes().iter().all(|stamp| stamp.level == 0));
+    }
+
+    #[test]
+    fn something_changes_in_nearly_every_picture_while_pages_fade_together() {
+        let mut comb = comb();
+        for at in 0..20 {
+            comb.page(f64::from(at) / 20.0);
+        }
+        let pictures = 4 * 30;
+        let changed = (0..pictures).filter(|_| {
+            comb.step(1.0 / 30.0);
+            !comb.changes().is_empty()
+        });
+        let changed = changed.count();
+        assert!(changed >= pictures - 2, "{changed} of {pictures}");
     }
 
     #[test]

@@ -52,7 +52,10 @@ pub struct Screensaver {
     plate: Area,
     began: Instant,
     mouse: Option<(i16, i16)>,
+    /// Pictures that were drawn while something glowed.
     frames: u64,
+    /// How long something glowed.
+    aglow: Duration,
     /// Sees the volunteer's return; none where that is the affair of whoever owns the window that is drawn in.
     activity: Option<Activity>,
 }
@@ -78,6 +81,7 @@ impl Screensaver {
             began: Instant::now(),
             mouse: None,
             frames: 0,
+            aglow: Duration::ZERO,
             activity,
         })
     }
@@ -88,8 +92,8 @@ impl Screensaver {
         self.follow(link, owner, &sender)?;
         self.stage.show()?;
         let outcome = self.play(&news);
-        let seconds = self.began.elapsed().as_secs_f64();
-        eprintln!("screensaver: {} pictures in {seconds:.1} s", self.frames);
+        let seconds = self.aglow.as_secs_f64();
+        eprintln!("screensaver: {} pictures in {seconds:.1} s in which something glowed", self.frames);
         outcome
     }
 
@@ -126,6 +130,9 @@ impl Screensaver {
                 return Ok(());
             }
             let now = Instant::now();
+            if !self.comb.is_dark() {
+                self.aglow += now - last;
+            }
             self.comb.step((now - last).as_secs_f32());
             last = now;
             self.draw()?;
@@ -175,12 +182,13 @@ impl Screensaver {
     }
 
     fn draw(&mut self) -> anyhow::Result<()> {
-        if std::mem::take(&mut self.has_news) {
+        let has_news = std::mem::take(&mut self.has_news);
+        if has_news {
             self.draw_plate()?;
         }
         let changes = self.comb.changes();
-        if !changes.is_empty() {
-            self.stage.stamp(&changes)?;
+        self.stage.stamp(&changes)?;
+        if (has_news || !changes.is_empty()) && !self.comb.is_dark() {
             self.frames += 1;
         }
         self.stage.flush()

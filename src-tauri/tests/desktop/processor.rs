@@ -12,15 +12,17 @@ use std::{
     time::Duration,
 };
 
-/// Until the window is drawn and the demo has found its pace.
+/// Until the demo has found its pace: it begins with a few hosts.
 const SETTLING: Duration = Duration::from_secs(20);
+/// Until the window is drawn.
+const OPENING: Duration = Duration::from_secs(2);
 /// How long processor time is watched.
 const WATCHED: Duration = Duration::from_secs(30);
 
 /// A crawl of the made-up web, some twenty pages a second, and a link to its dashboard.
 fn demo() -> (Child, String) {
     let mut command = Command::new(program().with_file_name("apoidea"));
-    command.args(["demo", "--peers", "1", "--hosts", "100", "--pages", "100000", "--delay", "5000"]);
+    command.args(["demo", "--peers", "1", "--hosts", "20", "--pages", "100000", "--delay", "1000"]);
     let mut demo = command.stdout(Stdio::piped()).spawn().expect("build it first: cargo build -p apoidea");
     let lines = BufReader::new(demo.stdout.take().unwrap()).lines();
     let link =
@@ -33,13 +35,14 @@ fn demo() -> (Child, String) {
 fn the_screensaver_takes_little_of_a_processor() {
     let screen = Screen::of_size(1920, 1080).expect("an X server");
     let (mut demo, link) = demo();
+    look(SETTLING, || None::<()>);
     let home = home();
     let mut command = at_home(&screen, program(), home.path());
     let mut viewer = command.args(["--view", "screensaver"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut ear = viewer.stdin.take().unwrap();
     writeln!(ear, "{link}&page=screensaver").unwrap();
     let window = screen.wait_for_window("Apoidea");
-    look(SETTLING, || None::<()>);
+    look(OPENING, || None::<()>);
     screen.picture_of_page("screensaver-of-demo", &window);
     let taken = || [viewer.id(), screen.server_id()].map(family::processor_seconds);
     let before = taken();

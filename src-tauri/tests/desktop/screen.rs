@@ -26,8 +26,8 @@ pub const SOON: Duration = Duration::from_secs(8);
 const COLOURS_WITHOUT_PAGE: u32 = 20;
 /// What the app calls the windows that have no title: its menus, and the icon.
 const PROGRAM: &str = "apoidea-desktop";
-/// The icon is less high.
-const SMALLEST_MENU: i32 = 40;
+/// The icon and its tooltip are less high.
+const SMALLEST_MENU: i32 = 60;
 /// The tray is in the left upper corner, and the app's icon is the only one in it.
 const ICON: (&str, &str) = ("14", "14");
 
