@@ -17,12 +17,12 @@ async function ask<T>(method: string, path: string, body?: unknown): Promise<T> 
     const headers: HeadersInit = body === undefined ? {} : { "Content-Type": "application/json" };
     answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
   } catch {
-    throw new Refused(0, "The peer does not answer.");
+    throw new Refused(0, "the peer does not answer");
   }
   const value: unknown = await answer.json().catch(() => undefined);
   if (answer.ok) return value as T;
   const reason = (value as { error?: unknown } | undefined)?.error;
-  throw new Refused(answer.status, typeof reason === "string" ? reason : `The peer answered with ${answer.status}.`);
+  throw new Refused(answer.status, typeof reason === "string" ? reason : `the peer answered with ${answer.status}`);
 }
 
 /** Domains that one question brings. */
