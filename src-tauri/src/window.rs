@@ -15,6 +15,10 @@ const IN_PREVIEW: &str = "window.apoideaPreview = true;";
 /// What the settings of Windows leave for it, in pixels of a screen of usual density.
 #[cfg(windows)]
 const PREVIEW_SIZE: (f64, f64) = (152.0, 112.0);
+/// Is the screensaver typed into? It is looked at, and the first key goes where it would have gone without it; the system's
+/// count of idle time tells of that key. On Linux a web view is the screensaver only where nothing tells of input or nobody
+/// can refuse the keyboard (Wayland): there it has to hear the key itself.
+const TAKES_KEYS: bool = cfg!(target_os = "linux");
 /// There is one window in a process.
 const LABEL: &str = "window";
 /// What is seen of the screensaver before its page is there.
@@ -75,15 +79,13 @@ pub fn open(app: &AppHandle, kind: Kind, setting: Setting, link: &str) -> anyhow
     let builder = match (kind, setting) {
         (_, Setting::Inside(frame)) => inside(builder, frame).background_color(NIGHT),
         (Kind::Dashboard, Setting::Screen) => builder.inner_size(1180.0, 820.0).min_inner_size(380.0, 480.0),
-        // It is looked at and never typed into: the first key goes where it would have gone without it. Under Wayland
-        // nobody can ask for that.
         (Kind::Screensaver, Setting::Screen) => builder
             .fullscreen(true)
             .decorations(false)
             .always_on_top(true)
             .skip_taskbar(true)
-            .focusable(false)
-            .focused(false)
+            .focusable(TAKES_KEYS)
+            .focused(TAKES_KEYS)
             .background_color(NIGHT),
     };
     builder.build().map(drop).context("no window can be opened")
