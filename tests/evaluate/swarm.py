@@ -170,6 +170,34 @@ def crawl(programs, folder, peers, hosts, pages, delay, fetches=32, answers_afte
         web.stop()
 
 
+def apart(programs, folder, peers, hosts, pages, delay, fetches=32, seconds=300):
+    """As many peers that know nothing of each other, each with its part of the hosts and pages in a web of its own: milliseconds of CPU for a page."""
+    shutil.rmtree(folder, ignore_errors=True)
+    webs, alone = [], []
+    try:
+        for number in range(peers):
+            place = folder / str(number)
+            place.mkdir(parents=True)
+            webs.append(Web(programs["toyweb"], hosts // peers, pages // peers, 0, place))
+            alone.append(Peer(programs["apoidea"], place, number, webs[-1], delay, fetches, []))
+        before = sum(peer.cpu_seconds() for peer in alone)
+        for peer, web in zip(alone, webs):
+            ask(peer.address + "/api/seeds", peer.token, {"urls": web.config["seeds"]})
+        until = time.monotonic() + seconds
+        quiet = 0
+        while quiet < 3 and time.monotonic() < until:
+            time.sleep(1)
+            quiet = quiet + 1 if all(is_done(peer.status()) for peer in alone) else 0
+        cpu = sum(peer.cpu_seconds() for peer in alone) - before
+        return 1000 * cpu / sum(peer.status()["totals"]["pages"] for peer in alone)
+    finally:
+        for peer in alone:
+            peer.process.kill()
+            peer.process.wait()
+        for web in webs:
+            web.stop()
+
+
 def moment(visit):
     received = visit["received"]
     return received["secs"] + received["nanos"] / 1e9
