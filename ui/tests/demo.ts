@@ -1,7 +1,9 @@
 /** Eight peers that crawl the made-up web together, and a browser that looks at the first one's dashboard. */
 import { spawn, type ChildProcess } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { chromium, type Browser, type Page } from "playwright-core";
 
 const PROGRAM = process.env.APOIDEA ?? "../target/debug/apoidea";
@@ -25,6 +27,7 @@ export class Demo {
     private readonly browser: Browser,
     readonly page: Page,
     readonly address: string,
+    private readonly folder: string,
   ) {
     page.on("console", (line) => {
       if (["error", "warning"].includes(line.type()) && !HARMLESS.test(line.text())) this.complaints.push(line.text());
@@ -47,7 +50,9 @@ export class Demo {
   }
 
   private static async begin(): Promise<Demo> {
-    const peer = spawn(PROGRAM, ["demo", "--peers", `${PEERS}`, "--hosts", "200", "--pages", "100000", "--delay", "500"], { stdio: ["ignore", "pipe", "inherit"] });
+    const folder = mkdtempSync(join(tmpdir(), "apoidea-dashboard-"));
+    const words = ["demo", "--peers", `${PEERS}`, "--hosts", "200", "--pages", "100000", "--delay", "500"];
+    const peer = spawn(PROGRAM, words, { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, TMPDIR: folder } });
     const link = await new Promise<string>((found, failed) => {
       let words = "";
       peer.stdout.on("data", (more: Buffer) => {
@@ -59,7 +64,7 @@ export class Demo {
     });
     const browser = await chromium.launch({ executablePath: BROWSER, args: ["--no-sandbox"] });
     const page = await browser.newPage();
-    const demo = new Demo(peer, browser, page, new URL(link).origin);
+    const demo = new Demo(peer, browser, page, new URL(link).origin, folder);
     await page.goto(link);
     return demo;
   }
@@ -88,6 +93,19 @@ export class Demo {
     return this.page.evaluate((path) => fetch(path).then((answer) => answer.json()), path);
   }
 
+  /** Has every other peer refuse domains of its own, which its neighbours then fetch for it. */
+  async haveOthersRefuse(domains: number): Promise<void> {
+    const [swarm] = readdirSync(this.folder);
+    for (let number = 1; number < PEERS; number++) {
+      const said = (name: string) => readFileSync(join(this.folder, swarm, `peer-${number}`, name), "utf8").trim();
+      const headers = { authorization: `Bearer ${said("api-token")}`, "content-type": "application/json" };
+      const ask = async (path: string, body?: unknown) => (await fetch(`${said("api-address")}${path}`, { headers, ...(body ? { method: "POST", body: JSON.stringify(body) } : {}) })).json();
+      const rows = (await ask("/api/domains?limit=1000")) as { domain: string; role: string; queued: number }[];
+      const own = rows.filter(({ role, queued }) => role === "owner" && queued > 0);
+      for (const { domain } of own.slice(0, domains)) await ask("/api/refusals", { domain });
+    }
+  }
+
   /** A preference by its path, such as `full.cpu_percent`. */
   async preference(path: string): Promise<unknown> {
     return path.split(".").reduce((at, name) => (at as Record<string, unknown>)[name], await this.ask("/api/preferences"));
@@ -97,5 +115,6 @@ export class Demo {
     await this.browser.close();
     this.peer.kill("SIGINT");
     await new Promise((ended) => this.peer.once("exit", ended));
+    rmSync(this.folder, { recursive: true, force: true });
   }
 }
