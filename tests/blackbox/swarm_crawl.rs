@@ -208,6 +208,7 @@ async fn pages_wait_on_the_disk_for_a_peer_that_is_silent_about_their_content() 
     println!("put aside: {:?}", statuses.iter().map(|status| status.totals.put_aside).collect::<Vec<_>>());
     assert_eq!(trial.missed(&log), []);
     assert_eq!(trial.not_kept(), []);
+    assert_eq!(trial.breaches(&log), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
