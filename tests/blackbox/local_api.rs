@@ -8,7 +8,7 @@ use apoidea_peer::{PageEvent, Status, governor::Reason};
 use apoidea_toyweb::ToyWeb;
 use reqwest::{
     Client, Method, RequestBuilder, StatusCode,
-    header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, ORIGIN, SET_COOKIE},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, ORIGIN, SET_COOKIE},
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, time::Duration};
@@ -351,6 +351,13 @@ async fn a_link_to_the_dashboard_works_once() {
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
     assert_eq!(opened.headers()["location"], "/");
     assert_problem(visitor.ask("GET", path), StatusCode::FORBIDDEN).await;
+    // A person sees a page instead; the browser that the link let in is let in again.
+    let again = || visitor.ask("GET", path).header(ACCEPT, "text/html");
+    let stranger = again().send().await.unwrap();
+    assert_eq!(stranger.status(), StatusCode::FORBIDDEN);
+    assert!(stranger.text().await.unwrap().contains("yours alone"));
+    let (known, _) = cookie.split_once(';').unwrap();
+    assert!(again().header(COOKIE, known).send().await.unwrap().status().is_redirection());
     for (page, target) in [("settings", "/#/settings"), ("//evil.example", "/"), ("%0d%0ax:y", "/")] {
         let link = visitor.ask_by_right("POST", "/api/link").send().await.unwrap();
         let path = link.json::<Value>().await.unwrap()["path"].as_str().unwrap().to_owned();

@@ -135,14 +135,18 @@ pub(super) async fn require(State(access): State<Arc<Access>>, request: Request,
     if access.admits(request.headers()) {
         return next.run(request).await;
     }
-    let accepts =
-        request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if accepts.contains("text/html") {
+    if is_for_people(request.headers()) {
         return (StatusCode::UNAUTHORIZED, Html(CLOSED_PAGE)).into_response();
     }
     let why = "not without the token: run `apoidea dashboard` and open the link it prints, \
                or send `Authorization: Bearer` with the text of the file api-token in the data folder";
     Problem(StatusCode::UNAUTHORIZED, why.to_owned()).into_response()
+}
+
+/// Is it a browser that wants to show a page?
+fn is_for_people(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accepts.is_some_and(|accepts| accepts.contains("text/html"))
 }
 
 /// What a browser sees that comes without a cookie.
@@ -155,9 +159,18 @@ pub(super) struct OpenQuery {
     page: Option<String>,
 }
 
-/// Turns a one-time link into a cookie.
-pub(super) async fn open(State(api): State<Api>, Query(query): Query<OpenQuery>) -> Response {
-    if !api.access.redeem(&query.key) {
+/// Turns a one-time link into a cookie. A browser that has the cookie already may follow a used link again.
+pub(super) async fn open(
+    State(api): State<Api>,
+    Query(query): Query<OpenQuery>,
+    headers: HeaderMap,
+) -> Response {
+    let is_for_people = is_for_people(&headers);
+    let is_known = is_for_people && api.access.admits(&headers);
+    if !api.access.redeem(&query.key) && !is_known {
+        if is_for_people {
+            return (StatusCode::FORBIDDEN, Html(CLOSED_PAGE)).into_response();
+        }
         let why = "this link was used already or is not valid; `apoidea dashboard` prints a new one";
         return Problem(StatusCode::FORBIDDEN, why.to_owned()).into_response();
     }
