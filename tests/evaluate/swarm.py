@@ -35,8 +35,12 @@ class Result:
     fetched: list
     # Fetches that owners left to their neighbours.
     lent: int
-    # Of the seconds with hosts that wait for a fetch, the share in which a peer was idle while another had more than twice its share of them.
+    # Of the seconds with hosts that wait for a fetch, the share in which a peer had nothing under way while another had more than twice its share of them.
     uneven: float
+    # The same, but with a peer that was at no fetch at this moment, be there pages on their way to the disk or not.
+    pausing: float
+    # How much of what all might fetch at a time they did in these seconds.
+    used: float
     # Of the tenth of pages with the most links to them, the share among the first tenth fetched.
     quality: float
 
@@ -126,12 +130,15 @@ def is_done(status):
     return status["state"] == "idle" and status["queued"] + status["outbox"] + status["processing"] == 0
 
 
-def is_uneven(statuses):
-    """Is a peer idle while another has more than twice its share of the hosts that wait for a fetch? None if hardly any wait."""
-    ready = [status["ready"] for status in statuses]
-    if sum(ready) < 2 * len(statuses):
-        return None
-    return any(status["fetching"] == 0 for status in statuses) and max(ready) > 2 * sum(ready) / len(ready)
+def has_waiting(look):
+    """Do many hosts wait for a fetch?"""
+    return sum(status["ready"] for status in look) >= 2 * len(look)
+
+
+def is_uneven(look, work):
+    """Is a peer without any of this work while another has more than twice its share of the hosts that wait for a fetch?"""
+    ready = [status["ready"] for status in look]
+    return any(sum(status[kind] for kind in work) == 0 for status in look) and max(ready) > 2 * sum(ready) / len(ready)
 
 
 def crawl(programs, folder, peers, hosts, pages, delay, fetches=32, answers_after=0, seconds=300):
@@ -162,7 +169,7 @@ def crawl(programs, folder, peers, hosts, pages, delay, fetches=32, answers_afte
         due = web.control("must-fetch").decode().split()
         for peer in swarm:
             peer.stop()
-        return count(peers, statuses, looks, traffic, log, due, cpu, [peer.data for peer in swarm])
+        return count(peers, fetches, statuses, looks, traffic, log, due, cpu, [peer.data for peer in swarm])
     finally:
         for peer in swarm:
             peer.process.kill()
@@ -208,8 +215,9 @@ def url(visit):
     return f"{visit['scheme']}://{visit['host']}:{port}{visit['path']}"
 
 
-def count(peers, statuses, looks, traffic, log, due, cpu, folders):
-    uneven = [look for look in map(is_uneven, looks) if look is not None]
+def count(peers, fetches, statuses, looks, traffic, log, due, cpu, folders):
+    waiting = list(filter(has_waiting, looks))
+    share = lambda is_so: sum(map(is_so, waiting)) / max(1, len(waiting))
     totals = [status["totals"] for status in statuses]
     visits = [visit for visit in log if visit["path"] != "/robots.txt"]
     first = {}
@@ -226,7 +234,9 @@ def count(peers, statuses, looks, traffic, log, due, cpu, folders):
         overlay_bytes=sum(kind["bytes_out"] for kinds in traffic for kind in kinds.values()),
         web_bytes=sum(s["totals"]["bytes"] for s in statuses), cpu_seconds=cpu,
         shares=[s["totals"]["pages"] for s in statuses], lent=sum(t["lent"] for t in totals),
-        fetched=[t["pages"] - t["lent"] + t["borrowed"] for t in totals], uneven=sum(uneven) / max(1, len(uneven)),
+        fetched=[t["pages"] - t["lent"] + t["borrowed"] for t in totals],
+        uneven=share(lambda look: is_uneven(look, ["fetching", "processing"])), pausing=share(lambda look: is_uneven(look, ["fetching"])),
+        used=share(lambda look: sum(min(status["fetching"], fetches) for status in look) / (peers * fetches)),
         quality=quality([page for _, page in fetched], folders),
     )
 

@@ -97,7 +97,7 @@ pub(crate) enum Finding {
     /// A neighbour had no time for a fetch.
     TurnedAway { helper: PeerId, domain: Domain, what: Leased, otherwise: Otherwise },
     /// A neighbour has taken a fetch over, or may have.
-    Lent,
+    Lent(Leased),
     /// A neighbour knows what came of its fetch, or cannot be told.
     Returned,
     /// What a neighbour asked for.
@@ -299,7 +299,7 @@ impl Crawler {
 
     /// What neighbours fetch takes no room here.
     fn is_full(&self) -> bool {
-        self.processing.is_full(self.max_processing + self.leases.lent())
+        self.processing.is_full(self.max_processing + self.leases.lent_pages())
     }
 
     /// Paused, nothing starts: no look-up, no fetch; domains that go elsewhere go to the disk all the same. Otherwise the
@@ -536,7 +536,7 @@ impl Crawler {
             fetching: self.fetching_here() as u64,
             lent: self.leases.lent() as u64,
             ready: self.parts.frontier.ready(now()) as u64,
-            processing: self.processing.len() as u64,
+            processing: (self.processing.len() + self.leases.taken()) as u64,
             trouble: self.trouble.as_deref(),
         };
         self.parts.reporter.publish(snapshot, now());

@@ -69,7 +69,8 @@ impl PageWork {
         url: PageUrl,
         address: IpAddr,
     ) {
-        match robots_fetch::fetch(&self.fetcher, &self.resolver, &url, address, now()).await {
+        let (fetcher, resolver) = (&self.fetcher, &self.resolver);
+        match robots_fetch::fetch(fetcher, resolver, &url, address, Connection::Keep, now()).await {
             Ok(answer) => self.tell(Finding::Robots { domain, origin, answer }),
             Err(robots_fetch::Held) => self.tell(Finding::Held { domain, slot: None }),
         }
@@ -111,8 +112,9 @@ impl PageWork {
                 (LeaseAnswer::Page { outcome, cost: NOTHING.into(), page: None }, None)
             }
             (None, Ok(address)) => {
+                let (fetcher, resolver) = (&self.fetcher, &self.resolver);
                 let answer =
-                    robots_fetch::fetch(&self.fetcher, &self.resolver, &ask.url, address, now()).await;
+                    robots_fetch::fetch(fetcher, resolver, &ask.url, address, Connection::Close, now()).await;
                 (answer.map_or(LeaseAnswer::Held, LeaseAnswer::of_robots), None)
             }
             (None, Err(_)) => {

@@ -35,12 +35,13 @@ pub async fn fetch(
     resolver: &Resolver,
     url: &PageUrl,
     address: IpAddr,
+    connection: Connection,
     now: Time,
 ) -> Result<RobotsAnswer, Held> {
     let mut effort = Effort { took: Duration::ZERO, bytes: 0 };
     let (mut at, mut address) = (url.clone(), address);
     for _ in 0..=MAX_REDIRECTS {
-        let response = match fetcher.get(&at, address, Wanted::Anything, Connection::Keep).await {
+        let response = match fetcher.get(&at, address, Wanted::Anything, connection).await {
             Ok(response) => response,
             Err(FetchError::Held) => return Err(Held),
             Err(_) => return Ok(RobotsAnswer { access: Access::of_failure(), retry_after: None, effort }),

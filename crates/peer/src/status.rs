@@ -43,7 +43,7 @@ pub struct Status {
     pub lent: u64,
     /// Hosts whose turn has come, and that wait until a fetch may start.
     pub ready: u64,
-    /// Pages fetched and not yet durable.
+    /// Pages under way, from the start of their fetch until they are durable; lent and borrowed ones among them.
     pub processing: u64,
     /// Bytes in the archive.
     pub archive_bytes: u64,
@@ -89,7 +89,7 @@ pub struct Totals {
     pub admitted: u64,
     /// Links that other peers sent.
     pub received: u64,
-    /// Fetches left to neighbours, because this peer had enough to do or refuses their domain.
+    /// Pages left to neighbours, because this peer had enough to do or refuses their domain.
     pub lent: u64,
     /// Pages fetched for neighbours, and kept here.
     pub borrowed: u64,

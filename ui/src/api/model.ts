@@ -73,7 +73,7 @@ lent: number,
  */
 ready: number, 
 /**
- * Pages fetched and not yet durable.
+ * Pages under way, from the start of their fetch until they are durable; lent and borrowed ones among them.
  */
 processing: number, 
 /**
@@ -135,7 +135,7 @@ admitted: number,
  */
 received: number, 
 /**
- * Fetches left to neighbours, because this peer had enough to do or refuses their domain.
+ * Pages left to neighbours, because this peer had enough to do or refuses their domain.
  */
 lent: number, 
 /**

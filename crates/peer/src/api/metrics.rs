@@ -30,7 +30,12 @@ fn render(status: &Status) -> String {
         ("domains", "gauge", "Domains known.", status.domains),
         ("resident_domains", "gauge", "Domains held in memory.", status.resident_domains),
         ("fetches", "gauge", "Fetches under way.", status.fetching),
-        ("processing_pages", "gauge", "Pages fetched and not yet durable.", status.processing),
+        (
+            "processing_pages",
+            "gauge",
+            "Pages under way, from the start of their fetch until they are durable.",
+            status.processing,
+        ),
         ("archive_bytes", "gauge", "Bytes in the archive.", status.archive_bytes),
         ("resident_memory_bytes", "gauge", "Memory in use by the process.", status.memory_bytes),
     ] {

@@ -57,7 +57,7 @@ impl Crawler {
             Finding::TurnedAway { helper, domain, what, otherwise } => {
                 self.turned_away(helper, domain, what, otherwise);
             }
-            Finding::Lent => self.lent(),
+            Finding::Lent(what) => self.lent(what),
             Finding::Returned => self.leases.returned(),
             Finding::ForAnother { from, result, page } => self.end_lease(from, result, page).await,
             Finding::Trouble(trouble) => self.trouble = Some(trouble),

@@ -93,8 +93,10 @@ impl Rest {
 /// What to do when the helper has no time.
 #[derive(Debug)]
 pub(crate) enum Otherwise {
-    /// Fetch it here.
+    /// Fetch the page here.
     Fetch { address: IpAddr, connection: Connection },
+    /// Fetch this robots.txt here.
+    FetchRobots { url: PageUrl, address: IpAddr },
     /// Nothing: this peer has nothing to do with the domain.
     Leave,
 }
@@ -118,6 +120,11 @@ impl Leases {
     /// Fetches that neighbours are at.
     pub(super) fn lent(&self) -> usize {
         self.out.len()
+    }
+
+    /// Those of them that are pages, and so in processing here.
+    pub(super) fn lent_pages(&self) -> usize {
+        self.out.keys().filter(|(_, what)| *what != Leased::Robots).count()
     }
 
     /// This peer may not do as much as it could just now.
@@ -182,7 +189,7 @@ impl Crawler {
         connection: Connection,
     ) {
         let is_refused = self.parts.admitter.is_refused_by_hand(&domain);
-        let is_busy = self.is_full() || self.leases.was_short() || self.fetching_here() > self.leases.own;
+        let is_busy = self.is_full() || self.has_enough();
         match self.helper().filter(|_| is_refused || is_busy && self.can_lease()) {
             Some(helper) if is_refused => self.lend_page(helper, domain, pending, Otherwise::Leave),
             Some(helper) => {
@@ -192,6 +199,11 @@ impl Crawler {
             None if is_refused => self.put_off(&domain, None),
             None => self.fetch_here(domain, pending, address, connection),
         }
+    }
+
+    /// Is this peer at as many fetches as it may be?
+    fn has_enough(&self) -> bool {
+        self.leases.was_short() || self.fetching_here() > self.leases.own
     }
 
     fn lend_page(&mut self, helper: PeerId, domain: Domain, pending: Pending, otherwise: Otherwise) {
@@ -208,17 +220,32 @@ impl Crawler {
     }
 
     pub(super) fn start_robots(&mut self, domain: Domain, origin: Origin, url: PageUrl, address: IpAddr) {
-        if !self.parts.admitter.is_refused_by_hand(&domain) {
-            tokio::spawn(self.parts.work.clone().fetch_robots(domain, origin, url, address));
-            return;
-        }
-        match self.helper() {
+        let is_refused = self.parts.admitter.is_refused_by_hand(&domain);
+        match self.helper().filter(|_| is_refused || self.has_enough() && self.can_lease()) {
+            Some(helper) if is_refused => self.lend_robots(helper, domain, origin, url, Otherwise::Leave),
             Some(helper) => {
-                let ask = LeaseAsk { url, what: Leased::Robots };
-                self.lend(helper, domain, ask, Subject::Robots(origin), Otherwise::Leave);
+                let otherwise = Otherwise::FetchRobots { url: url.clone(), address };
+                self.lend_robots(helper, domain, origin, url, otherwise);
             }
-            None => self.put_off(&domain, None),
+            None if is_refused => self.put_off(&domain, None),
+            None => self.fetch_robots_here(domain, origin, url, address),
         }
+    }
+
+    fn lend_robots(
+        &mut self,
+        helper: PeerId,
+        domain: Domain,
+        origin: Origin,
+        url: PageUrl,
+        otherwise: Otherwise,
+    ) {
+        let ask = LeaseAsk { url, what: Leased::Robots };
+        self.lend(helper, domain, ask, Subject::Robots(origin), otherwise);
+    }
+
+    fn fetch_robots_here(&self, domain: Domain, origin: Origin, url: PageUrl, address: IpAddr) {
+        tokio::spawn(self.parts.work.clone().fetch_robots(domain, origin, url, address));
     }
 
     fn lend(
@@ -237,7 +264,7 @@ impl Crawler {
         tokio::spawn(async move {
             let finding = match lease::is_turned_away(overlay.as_ref(), helper, &ask).await {
                 true => Finding::TurnedAway { helper, domain, what: ask.what, otherwise },
-                false => Finding::Lent,
+                false => Finding::Lent(ask.what),
             };
             // Nobody listens any more when the peer has stopped.
             let _ = findings.send(finding);
@@ -245,9 +272,9 @@ impl Crawler {
     }
 
     /// A neighbour has taken a fetch over, or may have.
-    pub(super) fn lent(&mut self) {
+    pub(super) fn lent(&mut self, what: Leased) {
         self.leases.answered();
-        self.totals.lent += 1;
+        self.totals.lent += u64::from(what != Leased::Robots);
     }
 
     /// A neighbour had no time.
@@ -263,6 +290,13 @@ impl Crawler {
                 // There is no room for it here either: its turn comes again.
                 None if self.is_full() => self.put_back(&domain, Some(pending.slot), Time::ZERO),
                 None => self.fetch_here(domain, pending, address, connection),
+            },
+            (Subject::Robots(origin), Otherwise::FetchRobots { url, address }) => match self.helper() {
+                Some(other) => {
+                    let otherwise = Otherwise::FetchRobots { url: url.clone(), address };
+                    self.lend_robots(other, domain, origin, url, otherwise);
+                }
+                None => self.fetch_robots_here(domain, origin, url, address),
             },
             (subject, _) => {
                 let slot = match subject {
@@ -352,7 +386,7 @@ impl Crawler {
 
     /// What is fetched for others is in processing, too, until they know.
     fn has_room_to_help(&self) -> bool {
-        let most = self.max_processing + self.leases.lent();
+        let most = self.max_processing + self.leases.lent_pages();
         !self.processing.is_full(most.saturating_sub(self.leases.taken()))
     }
 
