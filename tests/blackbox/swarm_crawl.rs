@@ -37,20 +37,25 @@ async fn a_large_swarm_crawls_a_large_web_once() {
     everything_once(large_web(), 8).await;
 }
 
+/// Overlay bytes for a page.
+const MOST_BYTES: u64 = 500;
+
 async fn everything_once(plan: Builder, peers: usize) {
     let mut trial = Trial::start(plan, peers, QUICK).await;
     let statuses = trial.finish().await;
-    let bytes = trial.overlay_bytes().await;
+    let (batches, bytes) = trial.batches_and_bytes().await;
     let log = trial.toy.web.log();
     let pages: u64 = statuses.iter().map(|status| status.totals.pages).sum();
     let received: u64 = statuses.iter().map(|status| status.totals.received).sum();
     println!(
-        "{peers} peers, {pages} pages: {:.2} URLs received and {:.0} overlay bytes per page",
+        "{peers} peers, {pages} pages: {:.2} URLs sent, {:.3} batches and {:.0} overlay bytes per page",
         received as f64 / pages as f64,
+        batches as f64 / pages as f64,
         bytes as f64 / pages as f64
     );
     let shares: Vec<u64> = statuses.iter().map(|status| status.totals.pages).collect();
     println!("pages of each: {shares:?}");
+    assert!(bytes <= MOST_BYTES * pages, "{bytes} overlay bytes for {pages} pages");
     assert_eq!(trial.missed(&log), []);
     assert_eq!(trial.repeats(&log), []);
     assert_eq!(trial.breaches(&log), [""; 0]);

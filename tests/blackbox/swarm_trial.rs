@@ -17,6 +17,8 @@ use std::{
     time::Duration,
 };
 
+/// The number of messages with links.
+const LINKS: u8 = 16;
 /// Between two requests to one host, where the pace does not matter.
 pub const QUICK: Duration = Duration::from_millis(60);
 /// For the whole crawl, on a busy machine.
@@ -235,15 +237,16 @@ impl Trial {
         self.toy.web.truth().must_keep().filter(|url| !kept.contains(url)).collect()
     }
 
-    /// Bytes that all peers sent each other.
-    pub async fn overlay_bytes(&self) -> u64 {
-        let mut bytes = 0;
+    /// Messages with links, and bytes of all messages, that the peers sent each other.
+    pub async fn batches_and_bytes(&self) -> (u64, u64) {
+        let (mut batches, mut bytes) = (0, 0);
         for peer in self.peers.values() {
-            bytes += view(peer)
-                .await
-                .map_or(0, |view| view.traffic.kinds.values().map(|kind| kind.bytes_out).sum());
+            let Ok(view) = view(peer).await else { continue };
+            let kinds = &view.traffic.kinds;
+            batches += kinds.get(&LINKS).map_or(0, |links| links.asked);
+            bytes += kinds.values().map(|kind| kind.bytes_out).sum::<u64>();
         }
-        bytes
+        (batches, bytes)
     }
 }
 

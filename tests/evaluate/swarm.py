@@ -13,6 +13,8 @@ import time
 import urllib.request
 
 TICKS = os.sysconf("SC_CLK_TCK")
+# The number of messages with links, `wire::LINKS`.
+LINKS = "16"
 
 
 @dataclasses.dataclass
@@ -27,6 +29,8 @@ class Result:
     # Pages by the second of their arrival.
     timeline: list
     received: int
+    # Messages with links.
+    batches: int
     overlay_bytes: int
     web_bytes: int
     cpu_seconds: float
@@ -231,6 +235,7 @@ def count(peers, fetches, statuses, looks, traffic, log, due, cpu, folders):
     return Result(
         peers=peers, pages=len(fetched), expected=len(due), requests=len([v for v in visits if url(v) in set(due)]),
         seconds=end - start, timeline=timeline, received=sum(s["totals"]["received"] for s in statuses),
+        batches=sum(kinds[LINKS]["asked"] for kinds in traffic if LINKS in kinds),
         overlay_bytes=sum(kind["bytes_out"] for kinds in traffic for kind in kinds.values()),
         web_bytes=sum(s["totals"]["bytes"] for s in statuses), cpu_seconds=cpu,
         shares=[s["totals"]["pages"] for s in statuses], lent=sum(t["lent"] for t in totals),
