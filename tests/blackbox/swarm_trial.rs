@@ -19,6 +19,8 @@ use std::{
 
 /// The number of messages with links.
 const LINKS: u8 = 16;
+/// The number of messages that tell what came of a fetch for another peer.
+const LEASED: u8 = 27;
 /// Between two requests to one host, where the pace does not matter.
 pub const QUICK: Duration = Duration::from_millis(60);
 /// For the whole crawl, on a busy machine.
@@ -235,6 +237,12 @@ impl Trial {
             kept.extend(archive.responses.into_keys().chain(archive.revisits.into_keys()));
         }
         self.toy.web.truth().must_keep().filter(|url| !kept.contains(url)).collect()
+    }
+
+    /// How often a peer was told what came of a fetch that it had left to a neighbour.
+    pub async fn leases_ended(&self, number: usize) -> u64 {
+        let view = view(&self.peers[&number]).await.unwrap();
+        view.traffic.kinds.get(&LEASED).map_or(0, |leased| leased.answered)
     }
 
     /// Messages with links, and bytes of all messages, that the peers sent each other.
