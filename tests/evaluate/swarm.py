@@ -39,7 +39,9 @@ class Result:
     fetched: list
     # Fetches that owners left to their neighbours.
     lent: int
-    # Of the seconds with hosts that wait for a fetch, the share in which a peer had nothing under way while another had more than twice its share of them.
+    # Seconds in which many hosts waited for a fetch.
+    waiting: int
+    # The share of them in which a peer had nothing under way while another had more than twice its share of them.
     uneven: float
     # The same, but with a peer that was at no fetch at this moment, be there pages on their way to the disk or not.
     pausing: float
@@ -240,7 +242,7 @@ def count(peers, fetches, statuses, looks, traffic, log, due, cpu, folders):
         web_bytes=sum(s["totals"]["bytes"] for s in statuses), cpu_seconds=cpu,
         shares=[s["totals"]["pages"] for s in statuses], lent=sum(t["lent"] for t in totals),
         fetched=[t["pages"] - t["lent"] + t["borrowed"] for t in totals],
-        uneven=share(lambda look: is_uneven(look, ["fetching", "processing"])), pausing=share(lambda look: is_uneven(look, ["fetching"])),
+        waiting=len(waiting), uneven=share(lambda look: is_uneven(look, ["fetching", "processing"])), pausing=share(lambda look: is_uneven(look, ["fetching"])),
         used=share(lambda look: sum(min(status["fetching"], fetches) for status in look) / (peers * fetches)),
         quality=quality([page for _, page in fetched], folders),
     )
