@@ -1,4 +1,5 @@
-//! Gives the Windows program its icon and its version, which the system shows among a file's properties.
+//! Gives the Windows program its icon and its version, which the system shows among a file's
+//! properties.
 
 fn main() -> std::io::Result<()> {
     println!("cargo:rerun-if-changed=../../src-tauri/icons/icon.ico");
@@ -7,6 +8,8 @@ fn main() -> std::io::Result<()> {
     }
     let mut resource = tauri_winres::WindowsResource::new();
     resource.set_icon("../../src-tauri/icons/icon.ico");
-    resource.set("ProductName", "Apoidea").set("FileDescription", "Apoidea, the headless peer");
+    resource
+        .set("ProductName", "Apoidea")
+        .set("FileDescription", "Apoidea, the headless peer");
     resource.set("OriginalFilename", "apoidea.exe").compile()
 }

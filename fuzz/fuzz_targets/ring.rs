@@ -1,4 +1,5 @@
-//! Arbitrary conversations with a ring: no panic, no growth, and its own invariants hold after every step.
+//! Arbitrary conversations with a ring: no panic, no growth, and its own invariants hold after
+//! every step.
 
 #![no_main]
 
@@ -12,7 +13,8 @@ use libfuzzer_sys::fuzz_target;
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
 use std::time::Duration;
 
-/// Actions that one event may lead to: a greeting to every member of the longest list, and a few more.
+/// Actions that one event may lead to: a greeting to every member of the longest list, and a few
+/// more.
 const MOST_ACTIONS: usize = 200;
 /// Requests of the ring that can still be answered.
 const MOST_OPEN: usize = 512;

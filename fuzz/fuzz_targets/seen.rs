@@ -1,4 +1,5 @@
-//! Sets of seen URLs that came from a stranger: refused, or unpacked into no more than their bytes can stand for.
+//! Sets of seen URLs that came from a stranger: refused, or unpacked into no more than their bytes
+//! can stand for.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! The bytes of a connection: heads of frames, hellos, messages of the ring. What is read can be written again, and
-//! says the same.
+//! The bytes of a connection: heads of frames, hellos, messages of the ring. What is read can be
+//! written again, and says the same.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! The volunteer's return, as the screensaver sees it: by the system's count of idle time, since a window that is never
-//! typed into hears no keys.
+//! The volunteer's return, as the screensaver sees it: by the system's count of idle time, since a
+//! window that is never typed into hears no keys.
 
 use apoidea_governor::{
     Preferences,
@@ -10,7 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Input this soon after the opening is the end of what opened it: a key released, a hand leaving the mouse.
+/// Input this soon after the opening is the end of what opened it: a key released, a hand leaving
+/// the mouse.
 const GRACE: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// A sensor that sees nothing after this long is blind.
@@ -27,10 +28,15 @@ impl Activity {
     /// Watches from now on.
     pub fn watch() -> Self {
         let sensors = sensors::of_this_system();
-        let of_people = sensors.into_iter().filter(|sensor| sensor.subject() == Subject::UserActivity);
+        let of_people = sensors
+            .into_iter()
+            .filter(|sensor| sensor.subject() == Subject::UserActivity);
         // Preferences with which that sensor does not rest.
         let senses = Senses::start(of_people.collect(), &Preferences::default());
-        Activity { senses, since: Instant::now() }
+        Activity {
+            senses,
+            since: Instant::now(),
+        }
     }
 
     /// Watches from now on; none where nothing can see input.
@@ -48,7 +54,12 @@ impl Activity {
 
     /// Waits for input; for ever where nothing can see it.
     pub fn wait(&self) {
-        while !self.senses.readings().idle_ms.is_some_and(|idle| is_back(idle, self.since.elapsed())) {
+        while !self
+            .senses
+            .readings()
+            .idle_ms
+            .is_some_and(|idle| is_back(idle, self.since.elapsed()))
+        {
             thread::sleep(LOOK_EVERY);
         }
     }
@@ -68,7 +79,10 @@ mod tests {
         let seconds = Duration::from_secs;
         assert!(!is_back(60_000, seconds(0)));
         assert!(!is_back(65_000, seconds(5)));
-        assert!(!is_back(4_500, seconds(5)), "half a second after the opening");
+        assert!(
+            !is_back(4_500, seconds(5)),
+            "half a second after the opening"
+        );
         assert!(is_back(100, seconds(5)));
         assert!(!is_back(0, GRACE));
     }

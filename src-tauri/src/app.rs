@@ -55,13 +55,19 @@ impl Desktop {
 /// Runs the app until it is quit.
 pub fn run(launch: Launch) -> anyhow::Result<()> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.worker_threads(WORKER_THREADS).enable_all().build()?;
+    let runtime = builder
+        .worker_threads(WORKER_THREADS)
+        .enable_all()
+        .build()?;
     tauri::async_runtime::set(runtime.handle().clone());
     let Launch { purpose, place } = launch;
     let folder = engine::data_folder(&place)?;
     log_file::start(&engine::log_folder(&folder))?;
     let desktop = Desktop {
-        view: Mutex::new(View { updates_are_ours: update::is_ours(), ..View::starting() }),
+        view: Mutex::new(View {
+            updates_are_ours: update::is_ours(),
+            ..View::starting()
+        }),
         engine: OnceLock::new(),
         tray: OnceLock::new(),
         windows: Mutex::default(),
@@ -69,7 +75,9 @@ pub fn run(launch: Launch) -> anyhow::Result<()> {
         purpose,
     };
     let app = tauri::Builder::default()
-        .plugin(tauri_plugin_single_instance::init(|app, words, _| second_start(app, words)))
+        .plugin(tauri_plugin_single_instance::init(|app, words, _| {
+            second_start(app, words)
+        }))
         .plugin(login::plugin())
         .plugin(tauri_plugin_notification::init())
         .plugin(tauri_plugin_opener::init())
@@ -80,7 +88,10 @@ pub fn run(launch: Launch) -> anyhow::Result<()> {
         .context("this desktop cannot show the app; `apoidea run` is the same peer without it")?;
     app.run(|_, event| {
         // The tray stays whatever else is closed.
-        if let RunEvent::ExitRequested { api, code: None, .. } = event {
+        if let RunEvent::ExitRequested {
+            api, code: None, ..
+        } = event
+        {
             api.prevent_exit();
         }
     });
@@ -143,18 +154,25 @@ async fn live(app: &AppHandle, engine: Arc<Engine>) {
         }
     }
     if desktop.view().leaving == Leaving::No {
-        crashed(app, "the peer ended by itself; the log says more".to_owned());
+        crashed(
+            app,
+            "the peer ended by itself; the log says more".to_owned(),
+        );
     }
 }
 
-/// What the session says about starting at login holds, whatever was preferred: it may have been changed there.
+/// What the session says about starting at login holds, whatever was preferred: it may have been
+/// changed there.
 async fn tell_of_login(app: &AppHandle, engine: &Engine) -> anyhow::Result<()> {
     let is = login::switch(app);
     if engine.handle().preferences().desktop.start_at_login == is {
         return Ok(());
     }
     let change = json!({ "desktop": { "start_at_login": is } });
-    engine.api().prefer(change.as_object().cloned().unwrap_or_default()).await
+    engine
+        .api()
+        .prefer(change.as_object().cloned().unwrap_or_default())
+        .await
 }
 
 async fn first_window(app: &AppHandle, engine: &Engine) {
@@ -176,9 +194,16 @@ fn show_status(app: &AppHandle, engine: &Engine, lull: &mut Lull, status: Status
     let desktop = app.state::<Desktop>();
     desktop.windows().look();
     let mut view = desktop.view();
-    let before = view.status.as_ref().and_then(|status| status.attention.clone());
+    let before = view
+        .status
+        .as_ref()
+        .and_then(|status| status.attention.clone());
     view.preferences = preferences;
-    if let Some(trouble) = status.attention.as_ref().filter(|now| before.as_ref() != Some(*now)) {
+    if let Some(trouble) = status
+        .attention
+        .as_ref()
+        .filter(|now| before.as_ref() != Some(*now))
+    {
         notify(app, &view, trouble);
     }
     view.status = Some(status.into());
@@ -205,7 +230,11 @@ fn agreement(app: &AppHandle, engine: &Engine, status: &Status) -> Agreement {
 /// Starts at login, or not, when the preference has changed.
 fn follow_login(app: &AppHandle, preferences: &Preferences) {
     let (before, now) = (
-        app.state::<Desktop>().view().preferences.desktop.start_at_login,
+        app.state::<Desktop>()
+            .view()
+            .preferences
+            .desktop
+            .start_at_login,
         preferences.desktop.start_at_login,
     );
     if before != now
@@ -228,7 +257,12 @@ fn crashed(app: &AppHandle, why: String) {
 
 fn notify(app: &AppHandle, view: &View, text: &str) {
     if view.preferences.desktop.notifications == Switch::On {
-        let _ = app.notification().builder().title("Apoidea").body(text).show();
+        let _ = app
+            .notification()
+            .builder()
+            .title("Apoidea")
+            .body(text)
+            .show();
     }
 }
 
@@ -284,10 +318,17 @@ async fn carry_out(app: &AppHandle, order: Order) -> anyhow::Result<()> {
         Order::Restart => app.restart(),
         Order::Log => {
             let folder = engine::log_folder(&desktop.folder);
-            app.opener().open_path(folder.display().to_string(), None::<&str>)?;
+            app.opener()
+                .open_path(folder.display().to_string(), None::<&str>)?;
         }
         Order::Quit => quit(app).await,
-        order => order_peer(desktop.engine.get().context("the peer does not run")?, order).await?,
+        order => {
+            order_peer(
+                desktop.engine.get().context("the peer does not run")?,
+                order,
+            )
+            .await?
+        }
     }
     Ok(())
 }
@@ -298,7 +339,10 @@ async fn order_peer(engine: &Engine, order: Order) -> anyhow::Result<()> {
         Order::Pause => api.pause().await,
         Order::Resume => api.resume().await,
         Order::Snooze(length) => api.snooze(length.into()).await,
-        order => api.prefer(order.as_change().context("that is nothing for the peer")?).await,
+        order => {
+            api.prefer(order.as_change().context("that is nothing for the peer")?)
+                .await
+        }
     }
 }
 
@@ -307,8 +351,12 @@ async fn show(app: &AppHandle, kind: Kind, page: &'static str) {
     if desktop.windows().raise(kind, page) {
         return;
     }
-    let Some(engine) = desktop.engine.get() else { return };
-    let Some(link) = engine.link(page).await else { return };
+    let Some(engine) = desktop.engine.get() else {
+        return;
+    };
+    let Some(link) = engine.link(page).await else {
+        return;
+    };
     let handle = app.clone();
     let opened = app.run_on_main_thread(move || {
         if let Err(error) = handle.state::<Desktop>().windows().open(kind, &link) {
@@ -343,7 +391,10 @@ async fn keep_up_to_date(app: AppHandle) {
     tokio::time::sleep(update::FIRST_LOOK_AFTER).await;
     loop {
         let desktop = app.state::<Desktop>();
-        let wanted = desktop.engine.get().map(|engine| engine.handle().preferences().desktop.updates);
+        let wanted = desktop
+            .engine
+            .get()
+            .map(|engine| engine.handle().preferences().desktop.updates);
         if let Err(error) = become_newer(&app, wanted.unwrap_or(Switch::Off)).await {
             tracing::warn!("no update was installed: {error:#}");
         }
@@ -352,7 +403,9 @@ async fn keep_up_to_date(app: AppHandle) {
 }
 
 async fn become_newer(app: &AppHandle, wanted: Switch) -> anyhow::Result<()> {
-    let Some(update) = update::newer(app, wanted).await? else { return Ok(()) };
+    let Some(update) = update::newer(app, wanted).await? else {
+        return Ok(());
+    };
     tracing::info!(version = update.version(), "an update is installed");
     let desktop = app.state::<Desktop>();
     desktop.view().leaving = Leaving::Now;

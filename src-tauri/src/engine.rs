@@ -10,7 +10,8 @@ use std::{
 };
 use tokio::sync::Mutex;
 
-/// A volunteer who quits waits 10 s at most; what is not written by then is recovered at the next start.
+/// A volunteer who quits waits 10 s at most; what is not written by then is recovered at the next
+/// start.
 const LEAVE_WITHIN: Duration = Duration::from_secs(8);
 /// By then the process is over even if its clock hangs together with the disk.
 pub const GONE_WITHIN: Duration = Duration::from_millis(9500);
@@ -36,7 +37,12 @@ impl Engine {
         let peer = Peer::start(config, &folder).await?;
         let handle = peer.handle().clone();
         let api = LocalApi::of(&folder)?;
-        Ok(Engine { peer: Mutex::new(Some(peer)), handle, api, folder })
+        Ok(Engine {
+            peer: Mutex::new(Some(peer)),
+            handle,
+            api,
+            folder,
+        })
     }
 
     /// Asks the peer what every face may ask.
@@ -52,7 +58,8 @@ impl Engine {
     /// A link that opens a page of the dashboard, once; none while the peer leaves.
     pub async fn link(&self, page: &str) -> Option<String> {
         let peer = self.peer.lock().await;
-        peer.as_ref().map(|peer| format!("{}&page={page}", peer.dashboard_link()))
+        peer.as_ref()
+            .map(|peer| format!("{}&page={page}", peer.dashboard_link()))
     }
 
     /// Has the volunteer agreed to crawl?
@@ -69,23 +76,49 @@ impl Engine {
 
     /// Leaves the ring and makes everything durable, or gives up in time.
     pub async fn leave(&self) {
-        let Some(peer) = self.peer.lock().await.take() else { return };
-        if tokio::time::timeout(LEAVE_WITHIN, peer.stop()).await.is_err() {
-            tracing::warn!("not everything could be written in time; the next start recovers the rest");
+        let Some(peer) = self.peer.lock().await.take() else {
+            return;
+        };
+        if tokio::time::timeout(LEAVE_WITHIN, peer.stop())
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                "not everything could be written in time; the next start recovers the rest"
+            );
         }
     }
 }
 
 /// Where the peer keeps what it remembers: the same folder as that of `apoidea`.
 pub fn data_folder(place: &Place) -> anyhow::Result<PathBuf> {
-    let default = || Some(directories::ProjectDirs::from("", "", "apoidea")?.data_local_dir().to_owned());
-    place.data.clone().or_else(default).context("this system names no home folder: use --data FOLDER")
+    let default = || {
+        Some(
+            directories::ProjectDirs::from("", "", "apoidea")?
+                .data_local_dir()
+                .to_owned(),
+        )
+    };
+    place
+        .data
+        .clone()
+        .or_else(default)
+        .context("this system names no home folder: use --data FOLDER")
 }
 
 fn config_file(place: &Place) -> anyhow::Result<PathBuf> {
-    let default =
-        || Some(directories::ProjectDirs::from("", "", "apoidea")?.config_dir().join("apoidea.toml"));
-    place.config.clone().or_else(default).context("this system names no home folder: use --config FILE")
+    let default = || {
+        Some(
+            directories::ProjectDirs::from("", "", "apoidea")?
+                .config_dir()
+                .join("apoidea.toml"),
+        )
+    };
+    place
+        .config
+        .clone()
+        .or_else(default)
+        .context("this system names no home folder: use --config FILE")
 }
 
 /// The folder's log, beside what the peer remembers.

@@ -1,6 +1,8 @@
-//! The screensaver as somebody else starts it: the system, XScreenSaver, or a volunteer on the command line.
+//! The screensaver as somebody else starts it: the system, XScreenSaver, or a volunteer on the
+//! command line.
 //!
-//! It is a window on the app that runs already, ends when it is closed, and starts the app into the tray if there is none.
+//! It is a window on the app that runs already, ends when it is closed, and starts the app into the
+//! tray if there is none.
 
 #[cfg(target_os = "linux")]
 use crate::screensaver::{Owner, Screensaver};
@@ -27,7 +29,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Shows the screensaver until it is closed.
 pub fn run(place: &Place, canvas: Option<Canvas>) -> anyhow::Result<()> {
     let folder = engine::data_folder(place)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let link = runtime.block_on(link(&folder, place))?;
     present(&link, canvas)
 }
@@ -44,16 +48,21 @@ fn present(link: &str, canvas: Option<Canvas>) -> anyhow::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn present(link: &str, canvas: Option<Canvas>) -> anyhow::Result<()> {
-    anyhow::ensure!(canvas.is_none(), "windows inside others are an affair of X servers");
+    anyhow::ensure!(
+        canvas.is_none(),
+        "windows inside others are an affair of X servers"
+    );
     viewer::show(Kind::Screensaver, Setting::Screen, link, |_| ())
 }
 
-/// Shows the small picture in the system's settings until these close it. It stays dark while no peer runs: whoever
-/// looks through screensavers does not ask for one.
+/// Shows the small picture in the system's settings until these close it. It stays dark while no
+/// peer runs: whoever looks through screensavers does not ask for one.
 pub fn preview(place: &Place, frame: Option<Frame>) -> anyhow::Result<()> {
     let Some(frame) = frame else { return Ok(()) };
     let folder = engine::data_folder(place)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     match runtime.block_on(ask(&folder)) {
         Some(link) => viewer::show(Kind::Screensaver, Setting::Inside(frame), &link, |_| ()),
         None => Ok(()),
@@ -84,7 +93,13 @@ async fn ask(folder: &Path) -> Option<String> {
 fn start_app(place: &Place) -> anyhow::Result<()> {
     let program = env::current_exe().context("this program does not find itself")?;
     let mut command = Command::new(program);
-    command.arg("--hidden").args(place.words()).env_remove("XSCREENSAVER_WINDOW");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .arg("--hidden")
+        .args(place.words())
+        .env_remove("XSCREENSAVER_WINDOW");
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command.spawn().map(drop).context("the app does not start")
 }

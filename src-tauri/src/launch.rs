@@ -1,7 +1,8 @@
-//! How the app was started: as a tray app, by the session, or as a screensaver, by us or by the system.
+//! How the app was started: as a tray app, by the session, or as a screensaver, by us or by the
+//! system.
 //!
-//! Windows calls a screensaver with `/s`, `/c` or `/p HWND`, in either case and with a colon or a space; XScreenSaver names
-//! the window in an option or the environment.
+//! Windows calls a screensaver with `/s`, `/c` or `/p HWND`, in either case and with a colon or a
+//! space; XScreenSaver names the window in an option or the environment.
 
 use crate::window::Kind;
 use clap::Parser;
@@ -20,7 +21,8 @@ pub enum Purpose {
     Inside(Canvas),
     /// The page where the screensaver, and everything else, is set.
     Configure,
-    /// The small picture in the settings of Windows; none if the call names no window to draw it in.
+    /// The small picture in the settings of Windows; none if the call names no window to draw it
+    /// in.
     Preview(Option<Frame>),
     /// A window for the app that runs already.
     View(Kind),
@@ -45,7 +47,11 @@ impl FromStr for Canvas {
     fn from_str(text: &str) -> Result<Self, InvalidCanvas> {
         let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
         let number = hex.map_or_else(|| text.parse(), |hex| u32::from_str_radix(hex, 16));
-        number.ok().filter(|number| *number != 0).map(Canvas).ok_or_else(|| InvalidCanvas(text.to_owned()))
+        number
+            .ok()
+            .filter(|number| *number != 0)
+            .map(Canvas)
+            .ok_or_else(|| InvalidCanvas(text.to_owned()))
     }
 }
 
@@ -68,16 +74,30 @@ pub struct Place {
     #[arg(long, value_name = "FILE", env = "APOIDEA_CONFIG")]
     pub config: Option<PathBuf>,
     /// Change one setting for this run, such as crawl.fetches=8; can be repeated
-    #[arg(long = "set", value_name = "SECTION.FIELD=VALUE", env = "APOIDEA_SET", value_delimiter = ';')]
+    #[arg(
+        long = "set",
+        value_name = "SECTION.FIELD=VALUE",
+        env = "APOIDEA_SET",
+        value_delimiter = ';'
+    )]
     pub settings: Vec<String>,
 }
 
 impl Place {
     /// The same as words of a command line.
     pub fn words(&self) -> Vec<OsString> {
-        let data = self.data.iter().flat_map(|data| ["--data".into(), data.into()]);
-        let config = self.config.iter().flat_map(|config| ["--config".into(), config.into()]);
-        let settings = self.settings.iter().flat_map(|setting| ["--set".into(), setting.into()]);
+        let data = self
+            .data
+            .iter()
+            .flat_map(|data| ["--data".into(), data.into()]);
+        let config = self
+            .config
+            .iter()
+            .flat_map(|config| ["--config".into(), config.into()]);
+        let settings = self
+            .settings
+            .iter()
+            .flat_map(|setting| ["--set".into(), setting.into()]);
         data.chain(config).chain(settings).collect()
     }
 }
@@ -109,17 +129,29 @@ impl Launch {
     /// Reads a command line; the first word is the program.
     pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Self, clap::Error> {
         let mut words: Vec<String> = words.into_iter().collect();
-        let windows = words.get(1).and_then(|word| windows_purpose(word, words.get(2)));
+        let windows = words
+            .get(1)
+            .and_then(|word| windows_purpose(word, words.get(2)));
         if let Some(purpose) = windows {
             words.truncate(1);
-            return Ok(Launch { purpose, place: Arguments::try_parse_from(words)?.place });
+            return Ok(Launch {
+                purpose,
+                place: Arguments::try_parse_from(words)?.place,
+            });
         }
         // XScreenSaver writes long options with one dash.
         let words = words.into_iter().map(|word| match word.as_str() {
             "-root" | "-window-id" => format!("-{word}"),
             _ => word,
         });
-        let Arguments { place, screensaver, hidden, view, window, root } = Arguments::try_parse_from(words)?;
+        let Arguments {
+            place,
+            screensaver,
+            hidden,
+            view,
+            window,
+            root,
+        } = Arguments::try_parse_from(words)?;
         let purpose = match view {
             Some(kind) => Purpose::View(kind),
             None if hidden => Purpose::StayInTray,
@@ -140,7 +172,11 @@ fn windows_purpose(word: &str, next: Option<&String>) -> Option<Purpose> {
         return None;
     }
     let frame = || {
-        let number = if rest.is_some() { letters.as_str() } else { next?.as_str() };
+        let number = if rest.is_some() {
+            letters.as_str()
+        } else {
+            next?.as_str()
+        };
         number.parse().ok().filter(|number| *number != 0).map(Frame)
     };
     match letter.to_ascii_lowercase() {
@@ -156,7 +192,10 @@ mod tests {
     use super::*;
 
     fn purpose(words: &[&str]) -> Purpose {
-        let words = ["apoidea-desktop"].iter().chain(words).map(|word| (*word).to_owned());
+        let words = ["apoidea-desktop"]
+            .iter()
+            .chain(words)
+            .map(|word| (*word).to_owned());
         Launch::parse(words).unwrap().purpose
     }
 
@@ -178,8 +217,14 @@ mod tests {
             (&["/p:window"], Purpose::Preview(None)),
             (&["-root"], Purpose::Screensaver),
             (&["--root"], Purpose::Screensaver),
-            (&["-window-id", "0x1a00007"], Purpose::Inside(Canvas(0x01a0_0007))),
-            (&["--root", "--window-id", "27262983"], Purpose::Inside(Canvas(0x01a0_0007))),
+            (
+                &["-window-id", "0x1a00007"],
+                Purpose::Inside(Canvas(0x01a0_0007)),
+            ),
+            (
+                &["--root", "--window-id", "27262983"],
+                Purpose::Inside(Canvas(0x01a0_0007)),
+            ),
         ] {
             assert_eq!(purpose(words), expected, "{words:?}");
         }
@@ -187,14 +232,32 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for word in ["/x", "/special", "--fast", "/", "--window-id=0", "--window-id=0xg", "--view=door"] {
-            assert!(Launch::parse(["apoidea-desktop".to_owned(), word.to_owned()]).is_err(), "{word}");
+        for word in [
+            "/x",
+            "/special",
+            "--fast",
+            "/",
+            "--window-id=0",
+            "--window-id=0xg",
+            "--view=door",
+        ] {
+            assert!(
+                Launch::parse(["apoidea-desktop".to_owned(), word.to_owned()]).is_err(),
+                "{word}"
+            );
         }
     }
 
     #[test]
     fn the_place_is_told_as_to_the_command_line() {
-        let words = ["apoidea-desktop", "--data", "/tmp/a", "--set", "crawl.fetches=8"].map(str::to_owned);
+        let words = [
+            "apoidea-desktop",
+            "--data",
+            "/tmp/a",
+            "--set",
+            "crawl.fetches=8",
+        ]
+        .map(str::to_owned);
         let place = Launch::parse(words).unwrap().place;
         assert_eq!(place.data, Some(PathBuf::from("/tmp/a")));
         assert_eq!(place.settings, ["crawl.fetches=8"]);

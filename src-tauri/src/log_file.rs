@@ -19,7 +19,11 @@ pub fn start(folder: &Path) -> anyhow::Result<()> {
         .build(folder)
         .with_context(|| format!("cannot write to {}", folder.display()))?;
     let filter = EnvFilter::try_from_env("APOIDEA_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(files).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(files)
+        .try_init();
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         tracing::error!("{panic}");

@@ -7,7 +7,10 @@ use tauri_plugin_autostart::ManagerExt;
 
 /// What Tauri needs to know.
 pub fn plugin() -> TauriPlugin<Wry> {
-    tauri_plugin_autostart::Builder::new().arg("--hidden").app_name("Apoidea").build()
+    tauri_plugin_autostart::Builder::new()
+        .arg("--hidden")
+        .app_name("Apoidea")
+        .build()
 }
 
 /// Does the app start with the session?

@@ -1,8 +1,10 @@
-//! `apoidea-desktop`: the tray app. It embeds the whole peer and shows it; it decides nothing about crawling.
+//! `apoidea-desktop`: the tray app. It embeds the whole peer and shows it; it decides nothing about
+//! crawling.
 //!
-//! `menu` says what the tray shows, as a pure function; `app` carries out what is chosen there; `engine` runs the peer.
-//! `viewer` is another life of the same program: one window on the dashboard, which the peer itself serves; `guest` a third:
-//! the screensaver as the system starts it.
+//! `menu` says what the tray shows, as a pure function; `app` carries out what is chosen there;
+//! `engine` runs the peer. `viewer` is another life of the same program: one window on the
+//! dashboard, which the peer itself serves; `guest` a third: the screensaver as the system starts
+//! it.
 
 #![cfg_attr(not(debug_assertions), windows_subsystem = "windows")]
 

@@ -1,6 +1,7 @@
 //! The tray's menu, icon and tooltip as pure functions of how things stand.
 //!
-//! Nothing here knows Tauri: `tray` draws what these functions say, and the same view always gives the same menu.
+//! Nothing here knows Tauri: `tray` draws what these functions say, and the same view always gives
+//! the same menu.
 
 use crate::order::Order;
 use apoidea_governor::{Preferences, Preset, Run, Switch};
@@ -10,7 +11,8 @@ use apoidea_peer::{State, Status};
 const CPU: [u32; 4] = [10, 25, 50, 100];
 /// Values of download that the menu offers, in KiB a second.
 const DOWN: [u32; 4] = [256, 1024, 2048, 8192];
-/// Values of upload that the menu offers, in KiB a second: home connections give a fraction of what they take.
+/// Values of upload that the menu offers, in KiB a second: home connections give a fraction of what
+/// they take.
 const UP: [u32; 4] = [64, 256, 512, 2048];
 /// Values of memory that the menu offers, in MiB.
 const MEMORY: [u32; 4] = [128, 256, 512, 1024];
@@ -65,8 +67,21 @@ pub struct Report {
 
 impl From<Status> for Report {
     fn from(status: Status) -> Self {
-        let Status { state, reason, network, attention, pages_per_second, .. } = status;
-        Report { state, reason, network, attention, pages_per_second }
+        let Status {
+            state,
+            reason,
+            network,
+            attention,
+            pages_per_second,
+            ..
+        } = status;
+        Report {
+            state,
+            reason,
+            network,
+            attention,
+            pages_per_second,
+        }
     }
 }
 
@@ -123,7 +138,9 @@ pub fn face(view: &View) -> Face {
         None => Face::Offline,
         Some(status) if status.attention.is_some() => Face::Attention,
         Some(status) if matches!(status.state, State::Paused | State::Stopping) => Face::Paused,
-        Some(status) if matches!(status.network.as_str(), "joining" | "outside the ring") => Face::Offline,
+        Some(status) if matches!(status.network.as_str(), "joining" | "outside the ring") => {
+            Face::Offline
+        }
         Some(_) => Face::Crawling,
     }
 }
@@ -135,14 +152,24 @@ pub fn sentence(view: &View) -> String {
         (Some(_), _) => "Stopped: something went wrong".to_owned(),
         (None, None) => "Starting…".to_owned(),
         _ if view.agreement == Agreement::Awaited => "Not begun: waiting for your word".to_owned(),
-        (None, Some(Report { attention: Some(trouble), .. })) => format!("Attention: {trouble}"),
+        (
+            None,
+            Some(Report {
+                attention: Some(trouble),
+                ..
+            }),
+        ) => format!("Attention: {trouble}"),
         (None, Some(status)) => status.reason.clone(),
     }
 }
 
-/// What is shown beside the pointer: the name and how things stand, with the rate while there is one.
+/// What is shown beside the pointer: the name and how things stand, with the rate while there is
+/// one.
 pub fn tooltip(view: &View) -> String {
-    let rate = view.status.as_ref().filter(|status| status.state == State::Crawling);
+    let rate = view
+        .status
+        .as_ref()
+        .filter(|status| status.state == State::Crawling);
     let rate = rate.map(|status| format!(", {:.1} pages a second", status.pages_per_second));
     format!("Apoidea: {}{}", sentence(view), rate.unwrap_or_default())
 }
@@ -162,7 +189,11 @@ pub fn menu(view: &View) -> Vec<Entry> {
             Entry::Separator,
         ]);
     } else if view.agreement == Agreement::Awaited {
-        entries.extend([choice("Begin…", Order::Welcome), Entry::Separator, choice("Quit", Order::Quit)]);
+        entries.extend([
+            choice("Begin…", Order::Welcome),
+            Entry::Separator,
+            choice("Quit", Order::Quit),
+        ]);
         return entries;
     } else if view.status.is_some() {
         entries.extend(of_peer(view));
@@ -176,7 +207,11 @@ pub fn menu(view: &View) -> Vec<Entry> {
 fn of_app(view: &View) -> Vec<Entry> {
     let desktop = view.preferences.desktop;
     let mut entries = vec![
-        turn("Start at login", Order::StartAtLogin, desktop.start_at_login),
+        turn(
+            "Start at login",
+            Order::StartAtLogin,
+            desktop.start_at_login,
+        ),
         turn("Notifications", Order::Notifications, desktop.notifications),
     ];
     if view.updates_are_ours {
@@ -202,36 +237,58 @@ pub fn are_alike(one: &[Entry], other: &[Entry]) -> bool {
 
 /// What can be asked of a peer that runs.
 fn of_peer(view: &View) -> [Entry; 9] {
-    let is_paused = view.status.as_ref().is_some_and(|status| status.state == State::Paused);
+    let is_paused = view
+        .status
+        .as_ref()
+        .is_some_and(|status| status.state == State::Paused);
     let snoozes = Order::SNOOZES.map(|(name, length)| choice(name, Order::Snooze(length)));
     [
-        if is_paused { choice("Resume", Order::Resume) } else { choice("Pause", Order::Pause) },
+        if is_paused {
+            choice("Resume", Order::Resume)
+        } else {
+            choice("Pause", Order::Pause)
+        },
         Entry::Submenu("Snooze".to_owned(), snoozes.into()),
         Entry::Submenu("Resources".to_owned(), resources(&view.preferences)),
         Entry::Submenu("Run".to_owned(), runs(view.preferences.run)),
         Entry::Separator,
         choice("Open dashboard", Order::Dashboard),
         choice("Show screensaver", Order::Screensaver),
-        Entry::Submenu("Screensaver".to_owned(), screensaver(view.preferences.desktop.screensaver_seconds)),
+        Entry::Submenu(
+            "Screensaver".to_owned(),
+            screensaver(view.preferences.desktop.screensaver_seconds),
+        ),
         Entry::Separator,
     ]
 }
 
 fn resources(preferences: &Preferences) -> Vec<Entry> {
-    let presets =
-        [("Gentle", Preset::Gentle), ("Balanced", Preset::Balanced), ("Generous", Preset::Generous)];
-    let mut entries: Vec<Entry> =
-        presets.map(|(name, preset)| check(name, Order::Preset(preset), preferences.preset == preset)).into();
+    let presets = [
+        ("Gentle", Preset::Gentle),
+        ("Balanced", Preset::Balanced),
+        ("Generous", Preset::Generous),
+    ];
+    let mut entries: Vec<Entry> = presets
+        .map(|(name, preset)| check(name, Order::Preset(preset), preferences.preset == preset))
+        .into();
     if preferences.preset == Preset::Custom {
         entries.push(Entry::Words("Custom".to_owned()));
     }
     let full = preferences.full;
     entries.extend([
         Entry::Separator,
-        limits("CPU", &CPU, full.cpu_percent, Order::Cpu, |percent| format!("{percent} % of a core")),
+        limits("CPU", &CPU, full.cpu_percent, Order::Cpu, |percent| {
+            format!("{percent} % of a core")
+        }),
         limits("Download", &DOWN, full.down_kib, Order::Down, rate),
         limits("Upload", &UP, full.up_kib, Order::Up, rate),
-        limits("Memory", &MEMORY, preferences.memory_mib, Order::Memory, |mib| format!("{mib} MiB")),
+        limits(
+            "Memory",
+            &MEMORY,
+            preferences.memory_mib,
+            Order::Memory,
+            |mib| format!("{mib} MiB"),
+        ),
     ]);
     entries
 }
@@ -249,8 +306,10 @@ fn limits(
         values.push(in_force);
         values.sort_unstable();
     }
-    let mut entries: Vec<Entry> =
-        values.into_iter().map(|value| check(&words(value), order(value), value == in_force)).collect();
+    let mut entries: Vec<Entry> = values
+        .into_iter()
+        .map(|value| check(&words(value), order(value), value == in_force))
+        .collect();
     entries.push(check("No limit", order(0), in_force == 0));
     Entry::Submenu(name.to_owned(), entries)
 }
@@ -267,7 +326,13 @@ fn screensaver(in_force: u32) -> Vec<Entry> {
         values.sort_unstable();
     }
     values.push(0);
-    let check = |value| check(&words(value), Order::ScreensaverAfter(value), value == in_force);
+    let check = |value| {
+        check(
+            &words(value),
+            Order::ScreensaverAfter(value),
+            value == in_force,
+        )
+    };
     values.into_iter().map(check).collect()
 }
 
@@ -280,8 +345,13 @@ fn rate(kib: u32) -> String {
 }
 
 fn runs(in_force: Run) -> Vec<Entry> {
-    let runs = [("When idle", Run::WhenIdle), ("Always", Run::Always), ("Never", Run::Never)];
-    runs.map(|(name, run)| check(name, Order::Run(run), run == in_force)).into()
+    let runs = [
+        ("When idle", Run::WhenIdle),
+        ("Always", Run::Always),
+        ("Never", Run::Never),
+    ];
+    runs.map(|(name, run)| check(name, Order::Run(run), run == in_force))
+        .into()
 }
 
 fn choice(name: &str, order: Order) -> Entry {
@@ -318,11 +388,20 @@ mod tests {
 
     fn status(state: State, reason: &str) -> Report {
         let network = "alone".to_owned();
-        Report { state, reason: reason.to_owned(), network, attention: None, pages_per_second: 3.25 }
+        Report {
+            state,
+            reason: reason.to_owned(),
+            network,
+            attention: None,
+            pages_per_second: 3.25,
+        }
     }
 
     fn view(status: Option<Report>) -> View {
-        View { status, ..View::starting() }
+        View {
+            status,
+            ..View::starting()
+        }
     }
 
     /// All that can be chosen, submenus included, and whether it is on.
@@ -337,11 +416,14 @@ mod tests {
     }
 
     fn has(view: &View, order: Order) -> bool {
-        choices(&menu(view)).iter().any(|(name, _)| *name == order.to_string())
+        choices(&menu(view))
+            .iter()
+            .any(|(name, _)| *name == order.to_string())
     }
 
     fn checked(view: &View) -> Vec<String> {
-        let on = |(name, switch): (String, Option<Switch>)| (switch == Some(Switch::On)).then_some(name);
+        let on =
+            |(name, switch): (String, Option<Switch>)| (switch == Some(Switch::On)).then_some(name);
         choices(&menu(view)).into_iter().filter_map(on).collect()
     }
 
@@ -373,7 +455,10 @@ mod tests {
     #[test]
     fn the_first_line_is_the_reason() {
         let view = view(Some(status(State::Paused, "Paused: on battery, 80 %")));
-        assert_eq!(menu(&view)[0], Entry::Words("Paused: on battery, 80 %".to_owned()));
+        assert_eq!(
+            menu(&view)[0],
+            Entry::Words("Paused: on battery, 80 %".to_owned())
+        );
         assert_eq!(tooltip(&view), "Apoidea: Paused: on battery, 80 %");
     }
 
@@ -397,14 +482,32 @@ mod tests {
     fn what_is_in_force_is_checked() {
         let mut view = view(Some(status(State::Crawling, "Crawling")));
         view.preferences.desktop.start_at_login = Switch::On;
-        let expected = ["preset:balanced", "cpu:25", "down:2048", "up:256", "memory:256", "run:when_idle"];
+        let expected = [
+            "preset:balanced",
+            "cpu:25",
+            "down:2048",
+            "up:256",
+            "memory:256",
+            "run:when_idle",
+        ];
         assert_eq!(checked(&view)[..6], expected);
-        let of_app = ["screensaver-after:0", "start-at-login:off", "notifications:off"];
-        assert_eq!(checked(&view)[6..], of_app, "to choose what is on turns it off");
+        let of_app = [
+            "screensaver-after:0",
+            "start-at-login:off",
+            "notifications:off",
+        ];
+        assert_eq!(
+            checked(&view)[6..],
+            of_app,
+            "to choose what is on turns it off"
+        );
         let change = Order::Cpu(33).as_change().unwrap();
         view.preferences = view.preferences.with(&change).unwrap();
         let now = checked(&view);
-        assert!(now.contains(&"cpu:33".to_owned()) && !now.iter().any(|name| name.starts_with("preset")));
+        assert!(
+            now.contains(&"cpu:33".to_owned())
+                && !now.iter().any(|name| name.starts_with("preset"))
+        );
     }
 
     #[test]
@@ -416,7 +519,10 @@ mod tests {
         let after = menu(&view);
         assert!(before != after && are_alike(&before, &after));
         view.status = Some(status(State::Paused, "Paused by you"));
-        assert!(!are_alike(&before, &menu(&view)), "resume is another order than pause");
+        assert!(
+            !are_alike(&before, &menu(&view)),
+            "resume is another order than pause"
+        );
         view.preferences.full.cpu_percent = 33;
         assert!(!are_alike(&after, &menu(&view)), "there is one value more");
     }
@@ -427,7 +533,12 @@ mod tests {
         for (_, length) in Order::SNOOZES {
             assert!(has(&view, Order::Snooze(length)));
         }
-        for order in [Order::Dashboard, Order::Screensaver, Order::About, Order::Quit] {
+        for order in [
+            Order::Dashboard,
+            Order::Screensaver,
+            Order::About,
+            Order::Quit,
+        ] {
             assert!(has(&view, order), "{order}");
         }
     }
@@ -447,7 +558,10 @@ mod tests {
     fn before_the_volunteer_has_agreed_there_is_only_the_question() {
         let mut view = view(Some(status(State::Paused, "Paused by you")));
         view.agreement = Agreement::Awaited;
-        let names: Vec<_> = choices(&menu(&view)).into_iter().map(|(name, _)| name).collect();
+        let names: Vec<_> = choices(&menu(&view))
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
         assert_eq!(names, ["welcome", "quit"]);
         assert_eq!(sentence(&view), "Not begun: waiting for your word");
     }
@@ -462,8 +576,9 @@ mod tests {
 
     #[test]
     fn a_crash_is_told_with_its_cause() {
-        let told =
-            shorten("these settings are not usable:\n  |\n1 | crawl = 3\n  |         ^\nexpected a table\n");
+        let told = shorten(
+            "these settings are not usable:\n  |\n1 | crawl = 3\n  |         ^\nexpected a table\n",
+        );
         assert_eq!(told, "these settings are not usable: expected a table");
         assert_eq!(shorten("it fell\nat line 7"), "it fell");
     }
@@ -474,7 +589,9 @@ mod tests {
         view.crash = Some(format!("{}\nand a trace", "x".repeat(500)));
         assert!(has(&view, Order::Restart) && has(&view, Order::Log) && has(&view, Order::Quit));
         assert!(!has(&view, Order::Pause) && !has(&view, Order::Dashboard));
-        let Entry::Words(words) = &menu(&view)[2] else { panic!("no words about the crash") };
+        let Entry::Words(words) = &menu(&view)[2] else {
+            panic!("no words about the crash")
+        };
         assert_eq!(words.chars().count(), 141);
     }
 

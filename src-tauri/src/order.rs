@@ -71,12 +71,19 @@ const PRESETS: [(&str, Preset); 4] = [
     ("custom", Preset::Custom),
 ];
 const SWITCHES: [(&str, Switch); 2] = [("on", Switch::On), ("off", Switch::Off)];
-const RUNS: [(&str, Run); 3] = [("when_idle", Run::WhenIdle), ("always", Run::Always), ("never", Run::Never)];
+const RUNS: [(&str, Run); 3] = [
+    ("when_idle", Run::WhenIdle),
+    ("always", Run::Always),
+    ("never", Run::Never),
+];
 
 impl Order {
     /// Snoozes that the menu offers.
     pub const SNOOZES: [(&str, SnoozeFor); 5] = [
-        ("15 minutes", SnoozeFor::Lasting(Duration::from_secs(15 * 60))),
+        (
+            "15 minutes",
+            SnoozeFor::Lasting(Duration::from_secs(15 * 60)),
+        ),
         ("1 hour", SnoozeFor::Lasting(Duration::from_secs(3600))),
         ("4 hours", SnoozeFor::Lasting(Duration::from_secs(4 * 3600))),
         ("Until tomorrow", SnoozeFor::UntilTomorrow),
@@ -95,8 +102,12 @@ impl Order {
             Order::ScreensaverAfter(seconds) => {
                 serde_json::json!({ "desktop": { "screensaver_seconds": seconds } })
             }
-            Order::StartAtLogin(switch) => serde_json::json!({ "desktop": { "start_at_login": switch } }),
-            Order::Notifications(switch) => serde_json::json!({ "desktop": { "notifications": switch } }),
+            Order::StartAtLogin(switch) => {
+                serde_json::json!({ "desktop": { "start_at_login": switch } })
+            }
+            Order::Notifications(switch) => {
+                serde_json::json!({ "desktop": { "notifications": switch } })
+            }
             Order::Updates(switch) => serde_json::json!({ "desktop": { "updates": switch } }),
             _ => return None,
         };
@@ -115,8 +126,12 @@ impl fmt::Display for Order {
             Order::Up(kib) => write!(f, "up:{kib}"),
             Order::Memory(mib) => write!(f, "memory:{mib}"),
             Order::ScreensaverAfter(seconds) => write!(f, "screensaver-after:{seconds}"),
-            Order::StartAtLogin(switch) => write!(f, "start-at-login:{}", name_in(&SWITCHES, switch)),
-            Order::Notifications(switch) => write!(f, "notifications:{}", name_in(&SWITCHES, switch)),
+            Order::StartAtLogin(switch) => {
+                write!(f, "start-at-login:{}", name_in(&SWITCHES, switch))
+            }
+            Order::Notifications(switch) => {
+                write!(f, "notifications:{}", name_in(&SWITCHES, switch))
+            }
             Order::Updates(switch) => write!(f, "updates:{}", name_in(&SWITCHES, switch)),
             plain => f.write_str(name_in(&PLAIN, plain)),
         }
@@ -136,7 +151,9 @@ impl FromStr for Order {
             Some(("down", kib)) => kib.parse().ok().map(Order::Down),
             Some(("up", kib)) => kib.parse().ok().map(Order::Up),
             Some(("memory", mib)) => mib.parse().ok().map(Order::Memory),
-            Some(("screensaver-after", seconds)) => seconds.parse().ok().map(Order::ScreensaverAfter),
+            Some(("screensaver-after", seconds)) => {
+                seconds.parse().ok().map(Order::ScreensaverAfter)
+            }
             Some(("start-at-login", name)) => value_in(&SWITCHES, name).map(Order::StartAtLogin),
             Some(("notifications", name)) => value_in(&SWITCHES, name).map(Order::Notifications),
             Some(("updates", name)) => value_in(&SWITCHES, name).map(Order::Updates),
@@ -147,11 +164,17 @@ impl FromStr for Order {
 }
 
 fn name_in<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str {
-    table.iter().find(|(_, known)| known == value).map_or("unknown", |(name, _)| name)
+    table
+        .iter()
+        .find(|(_, known)| known == value)
+        .map_or("unknown", |(name, _)| name)
 }
 
 fn value_in<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
-    table.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    table
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| *value)
 }
 
 #[cfg(test)]
@@ -164,7 +187,12 @@ mod tests {
         orders.extend(Order::SNOOZES.map(|(_, length)| Order::Snooze(length)));
         orders.extend(PRESETS.map(|(_, preset)| Order::Preset(preset)));
         orders.extend(RUNS.map(|(_, run)| Order::Run(run)));
-        orders.extend([Order::Cpu(25), Order::Down(0), Order::Up(512), Order::Memory(256)]);
+        orders.extend([
+            Order::Cpu(25),
+            Order::Down(0),
+            Order::Up(512),
+            Order::Memory(256),
+        ]);
         orders.push(Order::ScreensaverAfter(300));
         for switch in [Switch::On, Switch::Off] {
             orders.extend([
@@ -176,7 +204,16 @@ mod tests {
         for order in orders {
             assert_eq!(order.to_string().parse(), Ok(order), "{order}");
         }
-        for bad in ["", "nothing", "cpu:", "cpu:-1", "preset:greedy", "updates:maybe", "snooze:soon", "x:y"] {
+        for bad in [
+            "",
+            "nothing",
+            "cpu:",
+            "cpu:-1",
+            "preset:greedy",
+            "updates:maybe",
+            "snooze:soon",
+            "x:y",
+        ] {
             assert!(bad.parse::<Order>().is_err(), "{bad}");
         }
     }
@@ -184,7 +221,10 @@ mod tests {
     #[test]
     fn changes_name_only_what_they_change() {
         let change = Order::Cpu(50).as_change().unwrap();
-        assert_eq!(serde_json::to_string(&change).unwrap(), r#"{"full":{"cpu_percent":50}}"#);
+        assert_eq!(
+            serde_json::to_string(&change).unwrap(),
+            r#"{"full":{"cpu_percent":50}}"#
+        );
         assert_eq!(Order::Quit.as_change(), None);
     }
 }

@@ -1,4 +1,5 @@
-//! The system's wish that the app ends: a session that closes, or Ctrl-C where it was started by hand.
+//! The system's wish that the app ends: a session that closes, or Ctrl-C where it was started by
+//! hand.
 
 /// Waits for it; for ever where it cannot be heard.
 pub async fn asked_for() {
@@ -11,7 +12,10 @@ pub async fn asked_for() {
 #[cfg(unix)]
 async fn signalled() -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let (mut interrupt, mut terminate) = (
+        signal(SignalKind::interrupt())?,
+        signal(SignalKind::terminate())?,
+    );
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}

@@ -1,7 +1,7 @@
 //! Draws what `menu` says into the system's tray.
 //!
-//! A menu that is open stays open while words and check marks change: they are changed in place, and only a menu of
-//! other lines is built anew.
+//! A menu that is open stays open while words and check marks change: they are changed in place,
+//! and only a menu of other lines is built anew.
 
 use crate::{
     menu::{self, Entry, Face, View},
@@ -13,8 +13,8 @@ use tauri::{
     AppHandle, Wry,
     image::Image,
     menu::{
-        CheckMenuItem, CheckMenuItemBuilder, IsMenuItem, Menu, MenuBuilder, MenuItem, MenuItemBuilder,
-        PredefinedMenuItem, Submenu, SubmenuBuilder,
+        CheckMenuItem, CheckMenuItemBuilder, IsMenuItem, Menu, MenuBuilder, MenuItem,
+        MenuItemBuilder, PredefinedMenuItem, Submenu, SubmenuBuilder,
     },
     tray::{TrayIcon, TrayIconBuilder},
 };
@@ -40,7 +40,11 @@ struct Shown {
 
 impl Shown {
     fn of(view: &View) -> Self {
-        Shown { entries: menu::menu(view), face: menu::face(view), tooltip: menu::tooltip(view) }
+        Shown {
+            entries: menu::menu(view),
+            face: menu::face(view),
+            tooltip: menu::tooltip(view),
+        }
     }
 }
 
@@ -55,7 +59,10 @@ impl Tray {
             .on_menu_event(move |app, event| chosen(app, event.id().as_ref()))
             .build(app)?;
         tooltip::show(&icon, "", &shown.tooltip)?;
-        Ok(Tray { icon, drawn: Mutex::new(Drawn { shown, lines }) })
+        Ok(Tray {
+            icon,
+            drawn: Mutex::new(Drawn { shown, lines }),
+        })
     }
 
     /// Shows how things stand now; what did not change is not touched.
@@ -76,7 +83,8 @@ impl Tray {
         Ok(())
     }
 
-    /// Sets every check mark as it should be, since the system changes the one that is chosen by itself.
+    /// Sets every check mark as it should be, since the system changes the one that is chosen by
+    /// itself.
     pub fn put_checks_right(&self) -> tauri::Result<()> {
         let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         put_right(&drawn.lines, &drawn.shown.entries)
@@ -144,7 +152,9 @@ fn change(lines: &[Line], before: &[Entry], after: &[Entry]) -> tauri::Result<()
     for (line, (before, after)) in lines.iter().zip(before.iter().zip(after)) {
         match (line, before, after) {
             _ if before == after => {}
-            (Line::Words(item), _, Entry::Words(text) | Entry::Choice(text, _)) => item.set_text(text)?,
+            (Line::Words(item), _, Entry::Words(text) | Entry::Choice(text, _)) => {
+                item.set_text(text)?
+            }
             (Line::Check(item), _, Entry::Check(text, _, switch)) => {
                 item.set_text(text)?;
                 item.set_checked(*switch == Switch::On)?;
@@ -161,7 +171,9 @@ fn change(lines: &[Line], before: &[Entry], after: &[Entry]) -> tauri::Result<()
 fn put_right(lines: &[Line], entries: &[Entry]) -> tauri::Result<()> {
     for (line, entry) in lines.iter().zip(entries) {
         match (line, entry) {
-            (Line::Check(item), Entry::Check(_, _, switch)) => item.set_checked(*switch == Switch::On)?,
+            (Line::Check(item), Entry::Check(_, _, switch)) => {
+                item.set_checked(*switch == Switch::On)?
+            }
             (Line::Submenu(_, lines), Entry::Submenu(_, entries)) => put_right(lines, entries)?,
             _ => {}
         }

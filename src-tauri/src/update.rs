@@ -1,7 +1,8 @@
 //! Updates: what is announced, fetched, and taken only with our signature on exactly that version.
 //!
-//! Only a copy that nobody else updates looks for them: on Windows, on macOS, and as an AppImage. Packages are the
-//! package manager's, and a program that was built without the public half of the release key trusts nobody.
+//! Only a copy that nobody else updates looks for them: on Windows, on macOS, and as an AppImage.
+//! Packages are the package manager's, and a program that was built without the public half of the
+//! release key trusts nobody.
 
 use apoidea_governor::Switch;
 use std::{
@@ -12,7 +13,8 @@ use tauri::{Manager, Runtime, plugin::TauriPlugin};
 use tauri_plugin_updater::{Config, Update, UpdaterExt};
 use tokio::sync::Notify;
 
-/// The public half of the release key, in the form that `tauri signer generate` prints; given while building a release.
+/// The public half of the release key, in the form that `tauri signer generate` prints; given while
+/// building a release.
 pub const RELEASE_KEY: Option<&str> = option_env!("APOIDEA_UPDATE_KEY");
 /// The start of a session has other things to do.
 pub const FIRST_LOOK_AFTER: Duration = Duration::from_secs(10 * 60);
@@ -46,7 +48,8 @@ impl Signed {
         &self.update.version
     }
 
-    /// Puts it in the place of this copy. On Windows the installer takes over, and this program ends.
+    /// Puts it in the place of this copy. On Windows the installer takes over, and this program
+    /// ends.
     pub fn install(self) -> Result<(), UpdateError> {
         Ok(self.update.install(self.bytes)?)
     }
@@ -54,7 +57,8 @@ impl Signed {
 
 /// Is it up to this copy to update itself?
 pub fn is_ours() -> bool {
-    RELEASE_KEY.is_some() && (cfg!(not(target_os = "linux")) || std::env::var_os("APPIMAGE").is_some())
+    RELEASE_KEY.is_some()
+        && (cfg!(not(target_os = "linux")) || std::env::var_os("APPIMAGE").is_some())
 }
 
 /// What Tauri needs to know; a key that is none refuses every update.
@@ -62,13 +66,23 @@ pub fn plugin<R: Runtime>(key: &str) -> TauriPlugin<R, Config> {
     tauri_plugin_updater::Builder::new().pubkey(key).build()
 }
 
-/// Fetches what is newer than this copy, if anything is. A volunteer who wants no updates has nobody asked.
-pub async fn newer<R: Runtime>(app: &impl Manager<R>, wanted: Switch) -> Result<Option<Signed>, UpdateError> {
+/// Fetches what is newer than this copy, if anything is. A volunteer who wants no updates has
+/// nobody asked.
+pub async fn newer<R: Runtime>(
+    app: &impl Manager<R>,
+    wanted: Switch,
+) -> Result<Option<Signed>, UpdateError> {
     if wanted == Switch::Off {
         return Ok(None);
     }
-    let updater = app.updater_builder().timeout(FETCH_WITHIN).no_proxy().build()?;
-    let Some(update) = updater.check().await? else { return Ok(None) };
+    let updater = app
+        .updater_builder()
+        .timeout(FETCH_WITHIN)
+        .no_proxy()
+        .build()?;
+    let Some(update) = updater.check().await? else {
+        return Ok(None);
+    };
     let (length, too_long) = (AtomicUsize::new(0), Notify::new());
     let count = |more: usize, _| {
         if length.fetch_add(more, Ordering::Relaxed) + more > LONGEST {
@@ -116,18 +130,29 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let url = format!("http://{address}/apoidea");
-        let announcement = json!({ "version": version, "url": url, "signature": signature }).to_string();
+        let announcement =
+            json!({ "version": version, "url": url, "signature": signature }).to_string();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 let lines = BufReader::new(stream.try_clone().unwrap()).lines();
-                let head: Vec<String> =
-                    lines.map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
+                let head: Vec<String> = lines
+                    .map_while(Result::ok)
+                    .take_while(|line| !line.is_empty())
+                    .collect();
                 let is_file = head.first().is_some_and(|line| line.contains("/apoidea"));
-                let body = if is_file { bytes } else { announcement.as_bytes() };
-                let head =
-                    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+                let body = if is_file {
+                    bytes
+                } else {
+                    announcement.as_bytes()
+                };
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                    body.len()
+                );
+                let _ = stream
+                    .write_all(head.as_bytes())
+                    .and_then(|()| stream.write_all(body));
             }
         });
         address
@@ -143,7 +168,11 @@ mod tests {
             "dangerousInsecureTransportProtocol": true,
             "requireSignedVersion": true,
         });
-        context.config_mut().plugins.0.insert("updater".to_owned(), settings);
+        context
+            .config_mut()
+            .plugins
+            .0
+            .insert("updater".to_owned(), settings);
         let key = spelled(&key.pk.to_box().unwrap().to_string());
         mock_builder().plugin(plugin(&key)).build(context).unwrap()
     }
@@ -153,14 +182,21 @@ mod tests {
     }
 
     fn newer_if(app: &App<MockRuntime>, wanted: Switch) -> Result<Option<Signed>, UpdateError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(newer(app.handle(), wanted))
     }
 
     #[test]
     fn a_newer_version_with_our_signature_is_taken() {
         let ours = key();
-        let from = releases("0.2.0", &signature(&ours, b"bees", "version:0.2.0"), b"bees");
+        let from = releases(
+            "0.2.0",
+            &signature(&ours, b"bees", "version:0.2.0"),
+            b"bees",
+        );
         let found = newer_of(&copy(&ours, from)).unwrap().unwrap();
         assert_eq!((found.version(), &found.bytes[..]), ("0.2.0", &b"bees"[..]));
     }
@@ -168,14 +204,28 @@ mod tests {
     #[test]
     fn a_tampered_update_is_refused() {
         let ours = key();
-        let from = releases("0.2.0", &signature(&ours, b"bees", "version:0.2.0"), b"wasp");
-        assert!(matches!(newer_of(&copy(&ours, from)), Err(UpdateError::Refused(_))));
+        let from = releases(
+            "0.2.0",
+            &signature(&ours, b"bees", "version:0.2.0"),
+            b"wasp",
+        );
+        assert!(matches!(
+            newer_of(&copy(&ours, from)),
+            Err(UpdateError::Refused(_))
+        ));
     }
 
     #[test]
     fn an_update_of_somebody_else_is_refused() {
-        let from = releases("0.2.0", &signature(&key(), b"bees", "version:0.2.0"), b"bees");
-        assert!(matches!(newer_of(&copy(&key(), from)), Err(UpdateError::Refused(_))));
+        let from = releases(
+            "0.2.0",
+            &signature(&key(), b"bees", "version:0.2.0"),
+            b"bees",
+        );
+        assert!(matches!(
+            newer_of(&copy(&key(), from)),
+            Err(UpdateError::Refused(_))
+        ));
     }
 
     #[test]
@@ -183,13 +233,19 @@ mod tests {
         let ours = key();
         for comment in ["version:0.0.9", "without a version"] {
             let from = releases("0.2.0", &signature(&ours, b"bees", comment), b"bees");
-            assert!(matches!(newer_of(&copy(&ours, from)), Err(UpdateError::Refused(_))), "{comment}");
+            assert!(
+                matches!(newer_of(&copy(&ours, from)), Err(UpdateError::Refused(_))),
+                "{comment}"
+            );
         }
     }
 
     #[test]
     fn switched_off_nobody_is_asked() {
-        let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let nobody = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
         let app = copy(&key(), nobody);
         assert!(newer_if(&app, Switch::On).is_err());
         assert!(newer_if(&app, Switch::Off).unwrap().is_none());

@@ -1,7 +1,9 @@
-//! A window as a process of its own: all that a web view costs is gone when it closes, and its fall takes no peer along.
+//! A window as a process of its own: all that a web view costs is gone when it closes, and its fall
+//! takes no peer along.
 //!
-//! The app says on standard input what to show: a link of the peer first, then names of pages. A link on the command line
-//! could be read by everybody on the computer. When the app ends, so does its word, and the window closes.
+//! The app says on standard input what to show: a link of the peer first, then names of pages. A
+//! link on the command line could be read by everybody on the computer. When the app ends, so does
+//! its word, and the window closes.
 
 #[cfg(target_os = "linux")]
 use crate::screensaver::{Owner, Screensaver};
@@ -19,7 +21,9 @@ const LONGEST_PAGE: usize = 64;
 /// Shows what standard input says.
 pub fn run(kind: Kind) -> anyhow::Result<()> {
     let mut link = String::new();
-    io::stdin().read_line(&mut link).context("nobody said what to show")?;
+    io::stdin()
+        .read_line(&mut link)
+        .context("nobody said what to show")?;
     let link = link.trim();
     // An older Windows may have no web view. Its browser shows the dashboard as well.
     if kind == Kind::Dashboard && tauri::webview_version().is_err() {
@@ -31,10 +35,13 @@ pub fn run(kind: Kind) -> anyhow::Result<()> {
     {
         return screensaver.run(link, Owner::App);
     }
-    show(kind, Setting::Screen, link, |app| obey(&app, io::stdin().lines()))
+    show(kind, Setting::Screen, link, |app| {
+        obey(&app, io::stdin().lines())
+    })
 }
 
-/// Shows a link in a web view until the window is closed; beside it, `follow` runs in a thread of its own.
+/// Shows a link in a web view until the window is closed; beside it, `follow` runs in a thread of
+/// its own.
 pub fn show(
     kind: Kind,
     setting: Setting,
@@ -47,10 +54,14 @@ pub fn show(
         .setup(move |app| {
             window::open(app.handle(), kind, setting, &link)?;
             let handle = app.handle().clone();
-            thread::Builder::new().name("follow".to_owned()).spawn(move || follow(handle))?;
+            thread::Builder::new()
+                .name("follow".to_owned())
+                .spawn(move || follow(handle))?;
             if kind == Kind::Screensaver && setting == Setting::Screen {
                 let handle = app.handle().clone();
-                thread::Builder::new().name("wake".to_owned()).spawn(move || close_at_input(&handle))?;
+                thread::Builder::new()
+                    .name("wake".to_owned())
+                    .spawn(move || close_at_input(&handle))?;
             }
             Ok(())
         })
@@ -83,7 +94,13 @@ mod tests {
     #[test]
     fn only_names_of_pages_are_obeyed() {
         assert!(is_page("overview") && is_page("welcome"));
-        for word in ["'; alert(1)", "over view", "../x", "Overview", &"x".repeat(65)] {
+        for word in [
+            "'; alert(1)",
+            "over view",
+            "../x",
+            "Overview",
+            &"x".repeat(65),
+        ] {
             assert!(!is_page(word), "{word}");
         }
     }

@@ -15,9 +15,10 @@ const IN_PREVIEW: &str = "window.apoideaPreview = true;";
 /// What the settings of Windows leave for it, in pixels of a screen of usual density.
 #[cfg(windows)]
 const PREVIEW_SIZE: (f64, f64) = (152.0, 112.0);
-/// Is the screensaver typed into? It is looked at, and the first key goes where it would have gone without it; the system's
-/// count of idle time tells of that key. On Linux a web view is the screensaver only where nothing tells of input or nobody
-/// can refuse the keyboard (Wayland): there it has to hear the key itself.
+/// Is the screensaver typed into? It is looked at, and the first key goes where it would have gone
+/// without it; the system's count of idle time tells of that key. On Linux a web view is the
+/// screensaver only where nothing tells of input or nobody can refuse the keyboard (Wayland): there
+/// it has to hear the key itself.
 const TAKES_KEYS: bool = cfg!(target_os = "linux");
 /// There is one window in a process.
 const LABEL: &str = "window";
@@ -78,7 +79,9 @@ pub fn open(app: &AppHandle, kind: Kind, setting: Setting, link: &str) -> anyhow
         });
     let builder = match (kind, setting) {
         (_, Setting::Inside(frame)) => inside(builder, frame).background_color(NIGHT),
-        (Kind::Dashboard, Setting::Screen) => builder.inner_size(1180.0, 820.0).min_inner_size(380.0, 480.0),
+        (Kind::Dashboard, Setting::Screen) => builder
+            .inner_size(1180.0, 820.0)
+            .min_inner_size(380.0, 480.0),
         (Kind::Screensaver, Setting::Screen) => builder
             .fullscreen(true)
             .decorations(false)
@@ -114,7 +117,9 @@ fn inside(builder: Builder<'_>, _: Frame) -> Builder<'_> {
 
 /// Brings the window to the front, at a page of the dashboard.
 pub fn raise(app: &AppHandle, page: &str) {
-    let Some(window) = app.get_webview_window(LABEL) else { return };
+    let Some(window) = app.get_webview_window(LABEL) else {
+        return;
+    };
     let _ = window.eval(format!("location.hash = '#/{page}'"));
     let _ = window.unminimize();
     let _ = window.set_focus();

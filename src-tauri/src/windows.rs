@@ -16,9 +16,12 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Brings a window to the front that is there already, at a page of the dashboard; false if there is none.
+    /// Brings a window to the front that is there already, at a page of the dashboard; false if
+    /// there is none.
     pub fn raise(&mut self, kind: Kind, page: &str) -> bool {
-        let Some(viewer) = self.viewers.get_mut(&kind) else { return false };
+        let Some(viewer) = self.viewers.get_mut(&kind) else {
+            return false;
+        };
         if matches!(viewer.try_wait(), Ok(None)) && say(viewer, page).is_ok() {
             return true;
         }
@@ -26,11 +29,13 @@ impl Windows {
         false
     }
 
-    /// Opens a window at a link of the peer. To be called from the app's first thread, whose precedence it inherits.
+    /// Opens a window at a link of the peer. To be called from the app's first thread, whose
+    /// precedence it inherits.
     pub fn open(&mut self, kind: Kind, link: &str) -> anyhow::Result<()> {
         self.close(kind);
         // Where it was when it started: one that was replaced since does not find itself.
-        let program = current_binary(&Env::default()).context("this program does not find itself")?;
+        let program =
+            current_binary(&Env::default()).context("this program does not find itself")?;
         let mut command = Command::new(program);
         command.args(["--view", kind.name()]).stdin(Stdio::piped());
         with_usual_precedence(&mut command);
@@ -42,14 +47,17 @@ impl Windows {
 
     /// Closes a window, if it is there.
     pub fn close(&mut self, kind: Kind) {
-        let Some(mut viewer) = self.viewers.remove(&kind) else { return };
+        let Some(mut viewer) = self.viewers.remove(&kind) else {
+            return;
+        };
         let _ = viewer.kill();
         let _ = viewer.wait();
     }
 
     /// Notices windows that were closed.
     pub fn look(&mut self) {
-        self.viewers.retain(|_, viewer| matches!(viewer.try_wait(), Ok(None)));
+        self.viewers
+            .retain(|_, viewer| matches!(viewer.try_wait(), Ok(None)));
     }
 }
 

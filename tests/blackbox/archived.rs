@@ -29,7 +29,10 @@ impl Archived {
 
     /// Reads WARC files; every record must be readable.
     pub fn in_files(files: Vec<PathBuf>) -> Self {
-        let mut archived = Archived { files, ..Archived::default() };
+        let mut archived = Archived {
+            files,
+            ..Archived::default()
+        };
         for file in &archived.files {
             for record in Reader::records(file).unwrap() {
                 let record = record.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -49,14 +52,21 @@ impl Archived {
         self.responses.contains_key(url) || self.revisits.contains_key(url)
     }
 
-    /// Lets `warcio check` judge the files, where it is installed: on the path or as `APOIDEA_WARCIO` names it.
+    /// Lets `warcio check` judge the files, where it is installed: on the path or as
+    /// `APOIDEA_WARCIO` names it.
     pub fn check_with_warcio(&self) {
         let warcio = env::var("APOIDEA_WARCIO").unwrap_or_else(|_| "warcio".to_owned());
         if Command::new(&warcio).arg("--version").output().is_err() {
-            eprintln!("note: {warcio} is not installed; the archive was read by our own reader only");
+            eprintln!(
+                "note: {warcio} is not installed; the archive was read by our own reader only"
+            );
             return;
         }
-        let output = Command::new(&warcio).arg("check").args(&self.files).output().unwrap();
+        let output = Command::new(&warcio)
+            .arg("check")
+            .args(&self.files)
+            .output()
+            .unwrap();
         assert!(
             output.status.success(),
             "{}{}",

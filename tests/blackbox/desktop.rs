@@ -1,5 +1,5 @@
-//! Desktops for tests: a real X server without a screen, a bus with a Mutter, a UPower and a NetworkManager on it, and a
-//! compositor that knows nothing but seats and idle time.
+//! Desktops for tests: a real X server without a screen, a bus with a Mutter, a UPower and a
+//! NetworkManager on it, and a compositor that knows nothing but seats and idle time.
 
 use std::{
     io::{BufRead, BufReader},
@@ -18,8 +18,8 @@ use wayland_protocols::ext::idle_notify::v1::server::{
     ext_idle_notifier_v1::{self, ExtIdleNotifierV1},
 };
 use wayland_server::{
-    Client, DataInit, Dispatch, Display as WaylandDisplay, DisplayHandle, GlobalDispatch, ListeningSocket,
-    New, Resource, protocol::wl_seat,
+    Client, DataInit, Dispatch, Display as WaylandDisplay, DisplayHandle, GlobalDispatch,
+    ListeningSocket, New, Resource, protocol::wl_seat,
 };
 
 /// A child that ends with the test.
@@ -34,9 +34,17 @@ impl Drop for Kept {
 
 /// Starts a program and reads the first line that it says.
 fn start(command: &mut Command) -> (Kept, String) {
-    let mut child = Kept(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let mut child = Kept(
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
     let mut line = String::new();
-    BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(child.0.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     assert!(!line.trim().is_empty(), "{command:?} says nothing");
     (child, line.trim().to_owned())
 }
@@ -51,9 +59,23 @@ pub struct Display {
 impl Display {
     pub async fn start() -> Self {
         let mut command = Command::new("Xvfb");
-        command.args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"]);
-        let (server, number) = tokio::task::spawn_blocking(move || start(&mut command)).await.unwrap();
-        Display { name: format!(":{number}"), _server: server, moves: AtomicU32::new(0) }
+        command.args([
+            "-displayfd",
+            "1",
+            "-screen",
+            "0",
+            "640x480x24",
+            "-nolisten",
+            "tcp",
+        ]);
+        let (server, number) = tokio::task::spawn_blocking(move || start(&mut command))
+            .await
+            .unwrap();
+        Display {
+            name: format!(":{number}"),
+            _server: server,
+            moves: AtomicU32::new(0),
+        }
     }
 
     /// Such as `:7`.
@@ -65,7 +87,10 @@ impl Display {
     pub fn move_mouse(&self) {
         let x = 10 + self.moves.fetch_add(1, Relaxed) % 500;
         let mut command = Command::new("xdotool");
-        let moved = command.args(["mousemove", &x.to_string(), "50"]).env("DISPLAY", &self.name).status();
+        let moved = command
+            .args(["mousemove", &x.to_string(), "50"])
+            .env("DISPLAY", &self.name)
+            .status();
         assert!(moved.unwrap().success());
     }
 }
@@ -124,7 +149,9 @@ impl Bus {
     pub async fn start() -> Self {
         let mut command = Command::new("dbus-daemon");
         command.args(["--session", "--nofork", "--print-address=1"]);
-        let (daemon, address) = tokio::task::spawn_blocking(move || start(&mut command)).await.unwrap();
+        let (daemon, address) = tokio::task::spawn_blocking(move || start(&mut command))
+            .await
+            .unwrap();
         let last_input = Arc::new(Mutex::new(Instant::now()));
         let (battery, metered) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
         let services = zbus::connection::Builder::address(address.as_str()).unwrap();
@@ -135,16 +162,29 @@ impl Bus {
             .unwrap()
             .name("org.freedesktop.NetworkManager")
             .unwrap()
-            .serve_at("/org/gnome/Mutter/IdleMonitor/Core", IdleMonitor(last_input.clone()))
+            .serve_at(
+                "/org/gnome/Mutter/IdleMonitor/Core",
+                IdleMonitor(last_input.clone()),
+            )
             .unwrap()
             .serve_at("/org/freedesktop/UPower", Power(battery.clone()))
             .unwrap()
-            .serve_at("/org/freedesktop/UPower/devices/DisplayDevice", Battery(battery.clone()))
+            .serve_at(
+                "/org/freedesktop/UPower/devices/DisplayDevice",
+                Battery(battery.clone()),
+            )
             .unwrap()
             .serve_at("/org/freedesktop/NetworkManager", Network(metered.clone()))
             .unwrap();
         let services = services.build().await.unwrap();
-        Bus { address, _daemon: daemon, _services: services, last_input, battery, metered }
+        Bus {
+            address,
+            _daemon: daemon,
+            _services: services,
+            last_input,
+            battery,
+            metered,
+        }
     }
 
     /// Where it listens.
@@ -190,7 +230,12 @@ impl Compositor {
         let is_over = Arc::new(AtomicBool::new(false));
         let (input, over) = (last_input.clone(), is_over.clone());
         let thread = thread::spawn(move || serve(&socket, &input, &over));
-        Compositor { folder, last_input, is_over, thread: Some(thread) }
+        Compositor {
+            folder,
+            last_input,
+            is_over,
+            thread: Some(thread),
+        }
     }
 
     /// The folder of its socket.
@@ -236,7 +281,9 @@ fn serve(socket: &ListeningSocket, last_input: &Mutex<Instant>, is_over: &Atomic
             }
             *is_told = !*is_told;
         }
-        notifications.0.retain(|(notification, ..)| notification.is_alive());
+        notifications
+            .0
+            .retain(|(notification, ..)| notification.is_alive());
         display.flush_clients().unwrap();
         thread::sleep(Duration::from_millis(10));
     }
@@ -251,7 +298,8 @@ impl GlobalDispatch<wl_seat::WlSeat, ()> for Notifications {
         (): &(),
         data: &mut DataInit<'_, Self>,
     ) {
-        data.init(seat, ()).capabilities(wl_seat::Capability::empty());
+        data.init(seat, ())
+            .capabilities(wl_seat::Capability::empty());
     }
 }
 

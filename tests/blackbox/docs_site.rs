@@ -1,5 +1,6 @@
-//! Real pages from a real server: the toolchain's own documentation, served by nginx. What the peer fetches is compared
-//! with what a small crawl of the files, written on a complete HTML parser, says can be reached.
+//! Real pages from a real server: the toolchain's own documentation, served by nginx. What the peer
+//! fetches is compared with what a small crawl of the files, written on a complete HTML parser,
+//! says can be reached.
 
 use crate::{nginx::Nginx, peer_process::Launch};
 use apoidea_model::{ContentHash, PageUrl};
@@ -16,7 +17,14 @@ use std::{
 
 const PATIENCE: Duration = Duration::from_secs(240);
 /// Folders of the documentation, each served at an address of its own.
-const FOLDERS: [&str; 6] = ["book", "reference", "cargo", "nomicon", "rustc", "error_codes"];
+const FOLDERS: [&str; 6] = [
+    "book",
+    "reference",
+    "cargo",
+    "nomicon",
+    "rustc",
+    "error_codes",
+];
 const ADDRESSES: [&str; 3] = ["127.77.10.1", "127.77.10.2", "127.77.10.3"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -50,7 +58,10 @@ async fn crawl_and_compare(folders: &[&str]) {
     let sites = lay_out(workspace.path(), &documentation, folders);
     let nginx = Nginx::start(workspace.path(), &sites).await;
     write_home(&sites, folders, nginx.port());
-    let web = Files { sites: sites.clone(), port: nginx.port() };
+    let web = Files {
+        sites: sites.clone(),
+        port: nginx.port(),
+    };
     let home = PageUrl::parse(&format!("http://{}:{}/", ADDRESSES[0], nginx.port())).unwrap();
     let expected = web.reachable(&home);
 
@@ -71,22 +82,52 @@ async fn crawl_and_compare(folders: &[&str]) {
 
     let requests = nginx.requests();
     let mut times = BTreeMap::<&str, usize>::new();
-    let pages = requests.iter().filter(|request| !request.url.ends_with("/robots.txt"));
+    let pages = requests
+        .iter()
+        .filter(|request| !request.url.ends_with("/robots.txt"));
     pages.for_each(|request| *times.entry(&request.url).or_default() += 1);
-    assert_eq!(times.iter().filter(|(_, times)| **times > 1).collect::<Vec<_>>(), []);
+    assert_eq!(
+        times
+            .iter()
+            .filter(|(_, times)| **times > 1)
+            .collect::<Vec<_>>(),
+        []
+    );
     let fetched: BTreeSet<&str> = times.into_keys().collect();
     let known: BTreeSet<&str> = expected.all.iter().map(PageUrl::as_str).collect();
-    assert_eq!(fetched.difference(&known).collect::<Vec<_>>(), Vec::<&&str>::new(), "nobody links to these");
+    assert_eq!(
+        fetched.difference(&known).collect::<Vec<_>>(),
+        Vec::<&&str>::new(),
+        "nobody links to these"
+    );
     let certain: BTreeSet<&str> = expected.certain.iter().map(PageUrl::as_str).collect();
-    assert_eq!(certain.difference(&fetched).collect::<Vec<_>>(), Vec::<&&str>::new(), "these are missing");
-    let good = requests.iter().filter(|request| request.status == 200).count();
-    assert!(good > 1000 && status.totals.pages > 1000, "{good} pages are too few");
-    println!("{} URLs fetched, {} pages, {} certain", fetched.len(), status.totals.pages, certain.len());
+    assert_eq!(
+        certain.difference(&fetched).collect::<Vec<_>>(),
+        Vec::<&&str>::new(),
+        "these are missing"
+    );
+    let good = requests
+        .iter()
+        .filter(|request| request.status == 200)
+        .count();
+    assert!(
+        good > 1000 && status.totals.pages > 1000,
+        "{good} pages are too few"
+    );
+    println!(
+        "{} URLs fetched, {} pages, {} certain",
+        fetched.len(),
+        status.totals.pages,
+        certain.len()
+    );
 }
 
 /// The toolchain's documentation, if it is installed.
 fn documentation() -> Option<PathBuf> {
-    let output = Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;
+    let output = Command::new("rustc")
+        .args(["--print", "sysroot"])
+        .output()
+        .ok()?;
     let root = String::from_utf8(output.stdout).ok()?;
     Some(Path::new(root.trim()).join("share/doc/rust/html")).filter(|folder| folder.is_dir())
 }
@@ -104,13 +145,21 @@ fn lay_out(workspace: &Path, documentation: &Path, folders: &[&str]) -> Vec<(IpA
     sites.into()
 }
 
-/// The first site's home page leads to all folders; without the last slash, so that nginx redirects.
+/// The first site's home page leads to all folders; without the last slash, so that nginx
+/// redirects.
 fn write_home(sites: &[(IpAddr, PathBuf)], folders: &[&str], port: u16) {
     let link = |(n, folder): (usize, &&str)| {
-        format!("<a href=\"http://{}:{port}/{folder}\">{folder}</a>\n", sites[n % sites.len()].0)
+        format!(
+            "<a href=\"http://{}:{port}/{folder}\">{folder}</a>\n",
+            sites[n % sites.len()].0
+        )
     };
     let links: String = folders.iter().enumerate().map(link).collect();
-    fs::write(sites[0].1.join("index.html"), format!("<title>Documentation</title>\n{links}")).unwrap();
+    fs::write(
+        sites[0].1.join("index.html"),
+        format!("<title>Documentation</title>\n{links}"),
+    )
+    .unwrap();
 }
 
 /// The same pages, read from the files.
@@ -123,8 +172,8 @@ struct Files {
 struct Reachable {
     /// By any page.
     all: BTreeSet<PageUrl>,
-    /// Whichever of several pages with the same content comes first: only its links are followed, so that only links
-    /// which they all have are certain.
+    /// Whichever of several pages with the same content comes first: only its links are followed,
+    /// so that only links which they all have are certain.
     certain: BTreeSet<PageUrl>,
 }
 
@@ -168,16 +217,27 @@ impl Files {
 
     /// What nginx makes of a path.
     fn answer(&self, url: &PageUrl) -> Answer {
-        let root =
-            self.sites.iter().find(|(address, _)| url.host() == address.to_string()).map(|(_, root)| root);
+        let root = self
+            .sites
+            .iter()
+            .find(|(address, _)| url.host() == address.to_string())
+            .map(|(_, root)| root);
         let path = percent_decoded(url.path());
-        let file = root.expect("links elsewhere are left out").join(path.trim_start_matches('/'));
+        let file = root
+            .expect("links elsewhere are left out")
+            .join(path.trim_start_matches('/'));
         if file.is_dir() && !path.ends_with('/') {
             let to = format!("{}{}/", url.origin(), url.path());
             return Answer::Moved(PageUrl::parse(&to).unwrap());
         }
-        let file = if path.ends_with('/') { file.join("index.html") } else { file };
-        let is_page = file.extension().is_some_and(|extension| extension == "html");
+        let file = if path.ends_with('/') {
+            file.join("index.html")
+        } else {
+            file
+        };
+        let is_page = file
+            .extension()
+            .is_some_and(|extension| extension == "html");
         match fs::read(&file) {
             Ok(body) if is_page => Answer::Page(body),
             _ => Answer::Other,
@@ -187,27 +247,48 @@ impl Files {
     fn links(&self, page: &PageUrl, html: &str) -> Vec<PageUrl> {
         let tree = Html::parse_document(html);
         let select = |selector| Selector::parse(selector).unwrap();
-        let anchors = select("a[href], area[href], link[rel~=next][href], link[rel~=canonical][href]");
+        let anchors =
+            select("a[href], area[href], link[rel~=next][href], link[rel~=canonical][href]");
         let mut found: Vec<String> = tree
             .select(&anchors)
             .filter(|a| !a.attr("rel").unwrap_or_default().contains("nofollow"))
             .map(|a| a.attr("href").unwrap().to_owned())
             .collect();
-        found.extend(tree.select(&select("iframe[src]")).map(|frame| frame.attr("src").unwrap().to_owned()));
+        found.extend(
+            tree.select(&select("iframe[src]"))
+                .map(|frame| frame.attr("src").unwrap().to_owned()),
+        );
         let refresh = select("meta[http-equiv=refresh i][content]");
         let refresh = tree.select(&refresh);
-        found.extend(refresh.filter_map(|meta| Some(meta.attr("content")?.split_once("rl=")?.1.to_owned())));
+        found.extend(
+            refresh.filter_map(|meta| Some(meta.attr("content")?.split_once("rl=")?.1.to_owned())),
+        );
         let is_here = |url: &PageUrl| {
-            url.port() == self.port && self.sites.iter().any(|(address, _)| url.host() == address.to_string())
+            url.port() == self.port
+                && self
+                    .sites
+                    .iter()
+                    .any(|(address, _)| url.host() == address.to_string())
         };
-        found.iter().filter_map(|href| page.join(href).ok()).filter(is_here).collect()
+        found
+            .iter()
+            .filter_map(|href| page.join(href).ok())
+            .filter(is_here)
+            .collect()
     }
 }
 
 fn closure(home: &PageUrl, mut leads: impl FnMut(&PageUrl) -> Vec<PageUrl>) -> BTreeSet<PageUrl> {
-    let (mut seen, mut queue) = (BTreeSet::from([home.clone()]), VecDeque::from([home.clone()]));
+    let (mut seen, mut queue) = (
+        BTreeSet::from([home.clone()]),
+        VecDeque::from([home.clone()]),
+    );
     while let Some(url) = queue.pop_front() {
-        queue.extend(leads(&url).into_iter().filter(|link| seen.insert(link.clone())));
+        queue.extend(
+            leads(&url)
+                .into_iter()
+                .filter(|link| seen.insert(link.clone())),
+        );
     }
     seen
 }
@@ -216,7 +297,9 @@ fn percent_decoded(path: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = path.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
-        let code = tail.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        let code = tail
+            .get(..2)
+            .and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
         match code.filter(|_| first == b'%') {
             Some(byte) => (bytes.push(byte), rest = &tail[2..]).0,
             None => (bytes.push(first), rest = tail).0,

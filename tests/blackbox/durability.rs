@@ -1,5 +1,5 @@
-//! What happens to a peer's memory when things go wrong around it: a second peer, no right to write, damage, a full
-//! disk, and being told to stop.
+//! What happens to a peer's memory when things go wrong around it: a second peer, no right to
+//! write, damage, a full disk, and being told to stop.
 
 use crate::{
     archived::Archived,
@@ -21,7 +21,14 @@ use std::{
 const PATIENCE: Duration = Duration::from_secs(90);
 
 async fn web(pages: u32) -> Toy {
-    Toy::start(ToyWeb::builder(9).hosts(10).pages(pages).mean_bytes(6000).skew(0.0)).await
+    Toy::start(
+        ToyWeb::builder(9)
+            .hosts(10)
+            .pages(pages)
+            .mean_bytes(6000)
+            .skew(0.0),
+    )
+    .await
 }
 
 async fn done(peer: &PeerProcess) -> Status {
@@ -52,11 +59,18 @@ async fn a_second_peer_on_the_same_folder_is_refused_and_the_first_unharmed() {
     let toy = web(300).await;
     let launch = toy.launch_with_seeds();
     let peer = launch.start().await;
-    peer.wait("it crawls", PATIENCE, |status| status.totals.pages > 10).await;
+    peer.wait("it crawls", PATIENCE, |status| status.totals.pages > 10)
+        .await;
     for _ in 0..3 {
-        assert_says(&launch.refused().await, &[toy.data().to_str().unwrap(), "another"]);
+        assert_says(
+            &launch.refused().await,
+            &[toy.data().to_str().unwrap(), "another"],
+        );
     }
-    assert!(launch.run(&["status"]).status.success(), "the first can still be found");
+    assert!(
+        launch.run(&["status"]).status.success(),
+        "the first can still be found"
+    );
     assert_eq!(done(&peer).await.totals.pages, 300);
     peer.stop().await;
     assert_whole(&toy);
@@ -80,19 +94,37 @@ async fn a_folder_that_cannot_be_written_is_refused_with_its_name() {
         let program = folder.path().join("apoidea");
         fs::copy(crate::peer_process::program(), &program).unwrap();
         command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+        command
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(program);
         launch.complete(&mut command);
     }
-    assert_says(&launch.refused_as(&mut command).await, &[data.to_str().unwrap(), "ermission"]);
+    assert_says(
+        &launch.refused_as(&mut command).await,
+        &[data.to_str().unwrap(), "ermission"],
+    );
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    assert_says(&Launch::new(&file).refused().await, &[file.to_str().unwrap()]);
+    assert_says(
+        &Launch::new(&file).refused().await,
+        &[file.to_str().unwrap()],
+    );
 }
 
 /// All files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+    let entries = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                files(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -105,11 +137,19 @@ async fn a_damaged_database_is_refused_or_lived_with_but_never_panics() {
     let archive = toy.data().join("archive");
     let is_damageable =
         |path: &PathBuf| !path.starts_with(&archive) && fs::metadata(path).unwrap().len() > 200;
-    let database: Vec<PathBuf> = files(&toy.data()).into_iter().filter(is_damageable).collect();
+    let database: Vec<PathBuf> = files(&toy.data())
+        .into_iter()
+        .filter(is_damageable)
+        .collect();
     assert!(!database.is_empty(), "{:?}", files(&toy.data()));
     for (n, file) in database.iter().enumerate() {
         let copy = toy.folder().join(format!("copy-{n}"));
-        let copied = Command::new("cp").arg("-r").arg(toy.data()).arg(&copy).status().unwrap();
+        let copied = Command::new("cp")
+            .arg("-r")
+            .arg(toy.data())
+            .arg(&copy)
+            .status()
+            .unwrap();
         assert!(copied.success());
         damage(&copy.join(file.strip_prefix(toy.data()).unwrap()));
         start_damaged(&launch.at(&copy), file).await;
@@ -120,7 +160,9 @@ async fn a_damaged_database_is_refused_or_lived_with_but_never_panics() {
 fn damage(file: &Path) {
     let mut bytes = fs::read(file).unwrap();
     let middle = bytes.len() / 2;
-    bytes[middle - 50..middle + 50].iter_mut().for_each(|byte| *byte ^= 0x5a);
+    bytes[middle - 50..middle + 50]
+        .iter_mut()
+        .for_each(|byte| *byte ^= 0x5a);
     fs::write(file, bytes).unwrap();
 }
 
@@ -132,7 +174,11 @@ async fn start_damaged(launch: &Launch, file: &Path) {
         None => peer.end(Signal::Terminate, Duration::from_secs(10)).await,
     };
     let words = peer.words();
-    assert!(ended.is_some() && !words.contains("panicked"), "{}: {ended:?}\n{words}", file.display());
+    assert!(
+        ended.is_some() && !words.contains("panicked"),
+        "{}: {ended:?}\n{words}",
+        file.display()
+    );
 }
 
 /// A small file system of its own, gone afterwards.
@@ -143,8 +189,13 @@ impl SmallDisk {
     fn mount(at: &Path, mib: u32) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let size = format!("size={mib}m");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(at).output();
-        mounted.is_ok_and(|output| output.status.success()).then(|| SmallDisk(at.to_owned()))
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+            .arg(at)
+            .output();
+        mounted
+            .is_ok_and(|output| output.status.success())
+            .then(|| SmallDisk(at.to_owned()))
     }
 }
 
@@ -156,7 +207,14 @@ impl Drop for SmallDisk {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_pauses_the_crawl_and_nothing_is_lost() {
-    let toy = Toy::start(ToyWeb::builder(9).hosts(20).pages(2000).mean_bytes(30_000).skew(0.0)).await;
+    let toy = Toy::start(
+        ToyWeb::builder(9)
+            .hosts(20)
+            .pages(2000)
+            .mean_bytes(30_000)
+            .skew(0.0),
+    )
+    .await;
     let Some(disk) = SmallDisk::mount(&toy.data(), 160) else {
         eprintln!("note: skipped, since no file system may be mounted here");
         return;
@@ -164,31 +222,58 @@ async fn a_full_disk_pauses_the_crawl_and_nothing_is_lost() {
     let filler = disk.0.join("filler");
     let launch = toy.launch_with_seeds().set("archive.file_mib", 1);
     let peer = launch.start().await;
-    peer.wait("it crawls", PATIENCE, |status| status.totals.pages > 100).await;
+    peer.wait("it crawls", PATIENCE, |status| status.totals.pages > 100)
+        .await;
     fill(&filler);
-    let full = peer.wait("it needs attention", PATIENCE, |status| status.attention.is_some()).await;
+    let full = peer
+        .wait("it needs attention", PATIENCE, |status| {
+            status.attention.is_some()
+        })
+        .await;
     let attention = full.attention.unwrap();
-    assert!(attention.contains("write") || attention.contains("space"), "{attention}");
+    assert!(
+        attention.contains("write") || attention.contains("space"),
+        "{attention}"
+    );
     let stalled = patience::look(PATIENCE, async || {
         let before = toy.web.log().visits.len();
         let at = peer.status().await.at;
-        peer.wait("two seconds pass", PATIENCE, |status| status.at.since(at) > Duration::from_secs(2)).await;
+        peer.wait("two seconds pass", PATIENCE, |status| {
+            status.at.since(at) > Duration::from_secs(2)
+        })
+        .await;
         (toy.web.log().visits.len() == before).then_some(())
     });
     assert!(stalled.await.is_some(), "it does not stop fetching");
-    assert!(toy.web.log().visits.len() < 2000, "the disk was not full early enough");
+    assert!(
+        toy.web.log().visits.len() < 2000,
+        "the disk was not full early enough"
+    );
     fs::remove_file(&filler).unwrap();
     let status = done(&peer).await;
     assert_eq!(status.attention, None);
     peer.stop().await;
     assert_whole(&toy);
-    let repeated = toy.web.log().requests_per_url().into_values().filter(|times| *times > 1).count();
+    let repeated = toy
+        .web
+        .log()
+        .requests_per_url()
+        .into_values()
+        .filter(|times| *times > 1)
+        .count();
     assert_eq!(repeated, 0, "nothing had to be fetched again");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_with_a_full_disk_ends_when_it_is_told_to_and_goes_on_later() {
-    let toy = Toy::start(ToyWeb::builder(9).hosts(20).pages(1000).mean_bytes(30_000).skew(0.0)).await;
+    let toy = Toy::start(
+        ToyWeb::builder(9)
+            .hosts(20)
+            .pages(1000)
+            .mean_bytes(30_000)
+            .skew(0.0),
+    )
+    .await;
     let Some(disk) = SmallDisk::mount(&toy.data(), 100) else {
         eprintln!("note: skipped, since no file system may be mounted here");
         return;
@@ -196,12 +281,23 @@ async fn a_peer_with_a_full_disk_ends_when_it_is_told_to_and_goes_on_later() {
     let filler = disk.0.join("filler");
     let launch = toy.launch_with_seeds().set("archive.file_mib", 1);
     let mut peer = launch.start().await;
-    peer.wait("it crawls", PATIENCE, |status| status.totals.pages > 50).await;
+    peer.wait("it crawls", PATIENCE, |status| status.totals.pages > 50)
+        .await;
     fill(&filler);
-    peer.wait("it needs attention", PATIENCE, |status| status.attention.is_some()).await;
+    peer.wait("it needs attention", PATIENCE, |status| {
+        status.attention.is_some()
+    })
+    .await;
     let ended = peer.end(Signal::Terminate, Duration::from_secs(10)).await;
-    assert!(ended.is_some_and(|status| status.code().is_some()), "{ended:?}\n{}", peer.words());
-    assert!(!toy.data().join("api-address").exists(), "it says that it still runs");
+    assert!(
+        ended.is_some_and(|status| status.code().is_some()),
+        "{ended:?}\n{}",
+        peer.words()
+    );
+    assert!(
+        !toy.data().join("api-address").exists(),
+        "it says that it still runs"
+    );
     fs::remove_file(&filler).unwrap();
     let peer = launch.start().await;
     done(&peer).await;
@@ -222,12 +318,18 @@ fn fill(file: &Path) {
 async fn a_peer_that_is_told_to_stop_ends_soon_and_goes_on_later() {
     // Hosts that answer slowly, too.
     use apoidea_toyweb::Quirk::{BodyEndless, SlowBody, SlowHead};
-    let plan = ToyWeb::builder(9).hosts(10).pages(600).mean_bytes(6000).skew(0.0);
+    let plan = ToyWeb::builder(9)
+        .hosts(10)
+        .pages(600)
+        .mean_bytes(6000)
+        .skew(0.0);
     let toy = Toy::start(plan.quirks([SlowHead, SlowBody, BodyEndless])).await;
     let launch = toy.launch_with_seeds().set("crawl.private_delay_ms", 50);
     for (signal, pages) in [(Signal::Interrupt, 20), (Signal::Terminate, 100)] {
         let mut peer = launch.start().await;
-        let before = peer.wait("it crawls", PATIENCE, |status| status.totals.pages > pages).await;
+        let before = peer
+            .wait("it crawls", PATIENCE, |status| status.totals.pages > pages)
+            .await;
         let told = Instant::now();
         let ended = peer.end(signal, Duration::from_secs(8)).await;
         let took = told.elapsed();
@@ -241,10 +343,21 @@ async fn a_peer_that_is_told_to_stop_ends_soon_and_goes_on_later() {
         assert!(before.totals.pages < 600);
     }
     let peer = launch.start().await;
-    peer.wait("every page is there", PATIENCE, |status| status.totals.pages >= 600).await;
+    peer.wait("every page is there", PATIENCE, |status| {
+        status.totals.pages >= 600
+    })
+    .await;
     peer.observe("only slow hosts are left", PATIENCE, async || {
-        let waiting: Vec<_> = peer.domains().await.into_iter().filter(|row| row.queued > 0).collect();
-        waiting.iter().all(|row| row.domain.as_str().starts_with("slow-")).then_some(())
+        let waiting: Vec<_> = peer
+            .domains()
+            .await
+            .into_iter()
+            .filter(|row| row.queued > 0)
+            .collect();
+        waiting
+            .iter()
+            .all(|row| row.domain.as_str().starts_with("slow-"))
+            .then_some(())
     })
     .await;
     peer.stop().await;
@@ -261,7 +374,8 @@ async fn a_peer_that_stops_finishes_what_is_under_way() {
     let launch = toy.launch_with_seeds().set("crawl.private_delay_ms", 20);
     for pages in [50, 150, 250, 350] {
         let peer = launch.start().await;
-        peer.wait("it crawls", PATIENCE, |status| status.totals.pages > pages).await;
+        peer.wait("it crawls", PATIENCE, |status| status.totals.pages > pages)
+            .await;
         peer.stop().await;
     }
     let peer = launch.start().await;
@@ -270,7 +384,8 @@ async fn a_peer_that_stops_finishes_what_is_under_way() {
     assert_whole(&toy);
     let requests = toy.web.log().requests_per_url();
     let due = toy.web.truth().must_fetch();
-    let repeated: Vec<_> =
-        due.filter(|url| requests.get(url.as_str()).is_some_and(|&count| count > 1)).collect();
+    let repeated: Vec<_> = due
+        .filter(|url| requests.get(url.as_str()).is_some_and(|&count| count > 1))
+        .collect();
     assert_eq!(repeated, []);
 }

@@ -27,10 +27,19 @@ const CONTRACT: Contract = Contract {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_is_killed_again_and_again_crawls_everything_once() {
-    let plan = ToyWeb::builder(5).hosts(60).pages(9000).mean_bytes(6000).skew(0.3).copies_percent(10.0);
+    let plan = ToyWeb::builder(5)
+        .hosts(60)
+        .pages(9000)
+        .mean_bytes(6000)
+        .skew(0.3)
+        .copies_percent(10.0);
     let toy = Toy::start(plan).await;
-    let launch = toy.launch().set("crawl.private_delay_ms", CONTRACT.delay.as_millis());
-    let first = toy.launch_with_seeds().set("crawl.private_delay_ms", CONTRACT.delay.as_millis());
+    let launch = toy
+        .launch()
+        .set("crawl.private_delay_ms", CONTRACT.delay.as_millis());
+    let first = toy
+        .launch_with_seeds()
+        .set("crawl.private_delay_ms", CONTRACT.delay.as_millis());
     // The seeds are accepted once; nothing but the disk knows them afterwards.
     first.start().await.kill();
     let mut random = StdRng::seed_from_u64(SEED);
@@ -44,31 +53,45 @@ async fn a_peer_that_is_killed_again_and_again_crawls_everything_once() {
     let fetched_by_then = toy.web.log().requests_per_url().len();
     let peer = launch.start().await;
     let total = toy.web.truth().expected_total();
-    let status = peer
-        .wait("everything is crawled", PATIENCE, |status| status.state == State::Idle && status.queued == 0);
+    let status = peer.wait("everything is crawled", PATIENCE, |status| {
+        status.state == State::Idle && status.queued == 0
+    });
     let status = status.await;
     peer.stop().await;
 
     let log = toy.web.log();
     let requests = log.requests_per_url();
-    let missed: Vec<PageUrl> =
-        toy.web.truth().must_fetch().filter(|url| !requests.contains_key(url.as_str())).collect();
+    let missed: Vec<PageUrl> = toy
+        .web
+        .truth()
+        .must_fetch()
+        .filter(|url| !requests.contains_key(url.as_str()))
+        .collect();
     assert_eq!(missed, [], "seed {SEED}");
-    assert!((fetched_by_then as u64) < total, "the kills came too late: {fetched_by_then} of {total}");
+    assert!(
+        (fetched_by_then as u64) < total,
+        "the kills came too late: {fetched_by_then} of {total}"
+    );
     assert_eq!(unexplained(&log, &kills), [""; 0], "seed {SEED}");
     assert_eq!(CONTRACT.breaches(&log), [""; 0], "seed {SEED}");
     let repeats: usize = requests.values().map(|times| times - 1).sum();
-    println!("{KILLS} kills: {repeats} requests repeated, {} in all", log.visits.len());
+    println!(
+        "{KILLS} kills: {repeats} requests repeated, {} in all",
+        log.visits.len()
+    );
     // 32 fetches may be under way, and what a tenth of a second brings may not be on the disk.
     assert!(repeats <= KILLS * 64, "{repeats} repeats, seed {SEED}");
     check_archive(&toy);
     assert_eq!(status.queued, 0);
 }
 
-/// Pages that were asked for again although their first answer was on the disk before the next kill.
+/// Pages that were asked for again although their first answer was on the disk before the next
+/// kill.
 fn unexplained(log: &AccessLog, kills: &[Time]) -> Vec<String> {
     let mut visits = BTreeMap::<String, Vec<Time>>::new();
-    log.visits.iter().for_each(|visit| visits.entry(visit.url()).or_default().push(visit.wall));
+    log.visits
+        .iter()
+        .for_each(|visit| visits.entry(visit.url()).or_default().push(visit.wall));
     let mut unexplained = Vec::new();
     for (url, times) in visits {
         for pair in times.windows(2) {
@@ -86,14 +109,22 @@ fn unexplained(log: &AccessLog, kills: &[Time]) -> Vec<String> {
 /// Every page is there, once; of copies one is the original.
 fn check_archive(toy: &Toy) {
     let archived = Archived::of(&toy.data());
-    let times =
-        |url: &PageUrl| archived.responses.get(url).unwrap_or(&0) + archived.revisits.get(url).unwrap_or(&0);
-    let wrong: Vec<(PageUrl, usize)> =
-        toy.web.truth().must_keep().map(|url| (url.clone(), times(&url))).collect();
+    let times = |url: &PageUrl| {
+        archived.responses.get(url).unwrap_or(&0) + archived.revisits.get(url).unwrap_or(&0)
+    };
+    let wrong: Vec<(PageUrl, usize)> = toy
+        .web
+        .truth()
+        .must_keep()
+        .map(|url| (url.clone(), times(&url)))
+        .collect();
     let wrong: Vec<_> = wrong.into_iter().filter(|(_, times)| *times != 1).collect();
     assert_eq!(wrong, [], "seed {SEED}");
     for group in toy.web.truth().copies() {
-        let originals = group.iter().filter(|url| archived.responses.contains_key(*url)).count();
+        let originals = group
+            .iter()
+            .filter(|url| archived.responses.contains_key(*url))
+            .count();
         assert!(originals >= 1, "{group:#?} has no original");
     }
     archived.check_with_warcio();

@@ -1,7 +1,9 @@
-//! Black-box tests: real peers as processes of their own, on a web whose truth is known, judged by what the servers saw.
+//! Black-box tests: real peers as processes of their own, on a web whose truth is known, judged by
+//! what the servers saw.
 //!
-//! Each file below is either one thing that tests need (a peer, a contract, an archive's contents) or one promise of
-//! the program with its tests. All wait on what can be observed, with a deadline; none sleeps for a fixed time.
+//! Each file below is either one thing that tests need (a peer, a contract, an archive's contents)
+//! or one promise of the program with its tests. All wait on what can be observed, with a deadline;
+//! none sleeps for a fixed time.
 
 // All of this crate is tests, where a panic is the message.
 #![allow(clippy::unwrap_used)]

@@ -1,4 +1,5 @@
-//! A small DNS server that answers by a script, so that names can lead anywhere and change their mind.
+//! A small DNS server that answers by a script, so that names can lead anywhere and change their
+//! mind.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -46,7 +47,8 @@ impl Drop for NameServer {
     }
 }
 
-/// The answer to a query with one question (RFC 1035 §4); time to live is zero, so that nobody remembers it.
+/// The answer to a query with one question (RFC 1035 §4); time to live is zero, so that nobody
+/// remembers it.
 fn answer(query: &[u8], script: &impl Fn(&str) -> Vec<IpAddr>) -> Option<Vec<u8>> {
     let (name, kind, question_end) = question(query)?;
     let addresses = script(&name);
@@ -84,7 +86,11 @@ fn question(query: &[u8]) -> Option<(String, u16, usize)> {
         if length == 0 {
             break;
         }
-        labels.push(std::str::from_utf8(query.get(at..at + length)?).ok()?.to_lowercase());
+        labels.push(
+            std::str::from_utf8(query.get(at..at + length)?)
+                .ok()?
+                .to_lowercase(),
+        );
         at += length;
     }
     let kind = u16::from_be_bytes([*query.get(at)?, *query.get(at + 1)?]);

@@ -1,5 +1,6 @@
-//! A network of a test's own: the test binary runs one of its ignored tests again in a new network namespace, where it
-//! may lay wires and drop packets as it likes. The namespace ends with it and needs no rights outside.
+//! A network of a test's own: the test binary runs one of its ignored tests again in a new network
+//! namespace, where it may lay wires and drop packets as it likes. The namespace ends with it and
+//! needs no rights outside.
 
 use std::{
     env,
@@ -16,7 +17,10 @@ fn apart() -> Command {
 /// Does the system allow a namespace in which this script succeeds?
 pub fn allows(script: &str) -> bool {
     let mut probe = apart();
-    probe.arg(script).stdout(Stdio::null()).stderr(Stdio::null());
+    probe
+        .arg(script)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     probe.status().is_ok_and(|status| status.success())
 }
 
@@ -24,7 +28,10 @@ pub fn allows(script: &str) -> bool {
 pub fn run(test: &str, prepare: &str, variables: &[(&str, &str)]) {
     let script = format!("{prepare} && exec \"$0\" \"$@\"");
     let mut command = apart();
-    command.arg(script).arg(env::current_exe().unwrap()).envs(variables.iter().copied());
+    command
+        .arg(script)
+        .arg(env::current_exe().unwrap())
+        .envs(variables.iter().copied());
     pass(command, test);
 }
 
@@ -34,7 +41,13 @@ pub fn run_here(test: &str) {
 }
 
 fn pass(mut command: Command, test: &str) {
-    let output = command.args(["--ignored", "--exact", test, "--nocapture"]).output().unwrap();
+    let output = command
+        .args(["--ignored", "--exact", test, "--nocapture"])
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
 }

@@ -1,4 +1,5 @@
-//! A real web server, nginx, in the foreground as a process of its own, on several loopback addresses.
+//! A real web server, nginx, in the foreground as a process of its own, on several loopback
+//! addresses.
 
 use crate::patience;
 use std::{
@@ -31,7 +32,9 @@ pub struct Request {
 impl Nginx {
     /// Is there an nginx on this machine?
     pub fn is_installed() -> bool {
-        PROGRAMS.iter().any(|program| Command::new(program).arg("-v").output().is_ok())
+        PROGRAMS
+            .iter()
+            .any(|program| Command::new(program).arg("-v").output().is_ok())
     }
 
     /// Serves each folder at its address, all at one free port, with its files in `workspace`.
@@ -39,8 +42,10 @@ impl Nginx {
         let port = free_port(sites);
         let config = workspace.join("nginx.conf");
         fs::write(&config, configuration(workspace, sites, port)).unwrap();
-        let program =
-            PROGRAMS.iter().find(|program| Command::new(program).arg("-v").output().is_ok()).unwrap();
+        let program = PROGRAMS
+            .iter()
+            .find(|program| Command::new(program).arg("-v").output().is_ok())
+            .unwrap();
         let errors = fs::File::create(workspace.join("nginx-errors")).unwrap();
         let child = Command::new(program)
             .arg("-p")
@@ -52,10 +57,22 @@ impl Nginx {
             .stderr(errors)
             .spawn()
             .unwrap();
-        let nginx = Nginx { child, log: workspace.join("access.log"), port };
-        let is_up = || sites.iter().all(|(address, _)| TcpStream::connect((*address, port)).is_ok());
+        let nginx = Nginx {
+            child,
+            log: workspace.join("access.log"),
+            port,
+        };
+        let is_up = || {
+            sites
+                .iter()
+                .all(|(address, _)| TcpStream::connect((*address, port)).is_ok())
+        };
         let up = patience::look(Duration::from_secs(10), async || is_up().then_some(())).await;
-        assert!(up.is_some(), "{}", fs::read_to_string(workspace.join("nginx-errors")).unwrap());
+        assert!(
+            up.is_some(),
+            "{}",
+            fs::read_to_string(workspace.join("nginx-errors")).unwrap()
+        );
         nginx
     }
 
@@ -69,7 +86,10 @@ impl Nginx {
         let log = fs::read_to_string(&self.log).unwrap();
         let request = |line: &str| {
             let (status, url) = line.split_once(' ')?;
-            Some(Request { url: url.to_owned(), status: status.parse().ok()? })
+            Some(Request {
+                url: url.to_owned(),
+                status: status.parse().ok()?,
+            })
         };
         log.lines().filter_map(request).collect()
     }
@@ -83,15 +103,23 @@ impl Drop for Nginx {
 }
 
 fn free_port(sites: &[(IpAddr, PathBuf)]) -> u16 {
-    let is_free = |port| sites.iter().all(|(address, _)| TcpListener::bind((*address, port)).is_ok());
+    let is_free = |port| {
+        sites
+            .iter()
+            .all(|(address, _)| TcpListener::bind((*address, port)).is_ok())
+    };
     let candidates = (0..50).map(|_| {
         let listener = TcpListener::bind((sites[0].0, 0)).unwrap();
         listener.local_addr().unwrap().port()
     });
-    candidates.into_iter().find(|port| is_free(*port)).expect("a port is free on all addresses")
+    candidates
+        .into_iter()
+        .find(|port| is_free(*port))
+        .expect("a port is free on all addresses")
 }
 
-/// One process only, so that ending it ends everything; all paths within the workspace, so that no root is needed.
+/// One process only, so that ending it ends everything; all paths within the workspace, so that no
+/// root is needed.
 fn configuration(workspace: &Path, sites: &[(IpAddr, PathBuf)], port: u16) -> String {
     let at = |name: &str| workspace.join(name).display().to_string();
     let mut text = format!(

@@ -1,4 +1,5 @@
-//! A peer as volunteers run it: the `apoidea` program in a process of its own, with a data folder and a local API.
+//! A peer as volunteers run it: the `apoidea` program in a process of its own, with a data folder
+//! and a local API.
 
 use crate::patience;
 use apoidea_peer::{API_ADDRESS_FILE, API_TOKEN_FILE, DomainRow, SeedAnswer, Status};
@@ -19,7 +20,8 @@ const START_PATIENCE: Duration = Duration::from_secs(30);
 /// How much of a peer's words is shown when a test fails.
 const TAIL_BYTES: usize = 4000;
 
-/// The program under test. It lies beside the test binary's folder; if it is not there, it is built.
+/// The program under test. It lies beside the test binary's folder; if it is not there, it is
+/// built.
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -28,11 +30,16 @@ pub fn program() -> &'static Path {
         let program = folder.join(format!("apoidea{}", env::consts::EXE_SUFFIX));
         if !program.exists() {
             let mut cargo = Command::new(env!("CARGO"));
-            cargo.args(["build", "--package", "apoidea", "--target-dir"]).arg(folder.parent().unwrap());
+            cargo
+                .args(["build", "--package", "apoidea", "--target-dir"])
+                .arg(folder.parent().unwrap());
             if folder.ends_with("release") {
                 cargo.arg("--release");
             }
-            assert!(cargo.status().unwrap().success(), "the program cannot be built");
+            assert!(
+                cargo.status().unwrap().success(),
+                "the program cannot be built"
+            );
         }
         program
     })
@@ -46,19 +53,26 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// With its memory in this folder, at free ports, alone, whatever the machine's own settings are.
+    /// With its memory in this folder, at free ports, alone, whatever the machine's own settings
+    /// are.
     pub fn new(data: &Path) -> Self {
-        Launch { data: data.to_owned(), options: Vec::new() }
-            .set("api.port", 0)
-            .set("archive.keep_free_mib", 0)
-            .set("network.port", 0)
-            .set("network.listen", "[\"127.0.0.1\"]")
-            .set("network.local_network", "off")
+        Launch {
+            data: data.to_owned(),
+            options: Vec::new(),
+        }
+        .set("api.port", 0)
+        .set("archive.keep_free_mib", 0)
+        .set("network.port", 0)
+        .set("network.listen", "[\"127.0.0.1\"]")
+        .set("network.local_network", "off")
     }
 
     /// The same with its memory in another folder.
     pub fn at(&self, data: &Path) -> Self {
-        Launch { data: data.to_owned(), options: self.options.clone() }
+        Launch {
+            data: data.to_owned(),
+            options: self.options.clone(),
+        }
     }
 
     /// With this setting.
@@ -82,10 +96,19 @@ impl Launch {
 
     /// Adds the data folder and the settings to a command line that runs the program.
     pub fn complete(&self, command: &mut Command) {
-        for name in ["APOIDEA_DATA", "APOIDEA_CONFIG", "APOIDEA_SET", "APOIDEA_LOG"] {
+        for name in [
+            "APOIDEA_DATA",
+            "APOIDEA_CONFIG",
+            "APOIDEA_SET",
+            "APOIDEA_LOG",
+        ] {
             command.env_remove(name);
         }
-        command.arg("--data").arg(&self.data).arg("--config").arg(self.data.with_extension("toml"));
+        command
+            .arg("--data")
+            .arg(&self.data)
+            .arg("--config")
+            .arg(self.data.with_extension("toml"));
     }
 
     /// Runs a command beside the peer, such as `status`, to its end.
@@ -122,7 +145,10 @@ impl Launch {
         let mut peer = self.spawn_as(command);
         let ended = peer.ended(START_PATIENCE).await;
         let words = peer.words();
-        assert!(ended.is_some_and(|status| status.code() == Some(1)), "{ended:?}\n{words}");
+        assert!(
+            ended.is_some_and(|status| status.code() == Some(1)),
+            "{ended:?}\n{words}"
+        );
         assert!(!words.contains("panicked"), "{words}");
         words
     }
@@ -135,7 +161,11 @@ impl Launch {
     /// As [`Self::spawn`], with a command line that already names the program and its folder.
     pub fn spawn_as(&self, command: &mut Command) -> PeerProcess {
         let words = self.data.with_extension("log");
-        let log = File::options().create(true).append(true).open(&words).unwrap();
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&words)
+            .unwrap();
         let child = command
             .arg("run")
             .args(&self.options)
@@ -145,7 +175,11 @@ impl Launch {
             .spawn()
             .unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(30)).build().unwrap();
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(Duration::from_secs(30))
+            .build()
+            .unwrap();
         PeerProcess {
             child,
             data: self.data.clone(),
@@ -177,7 +211,11 @@ pub enum Signal {
 impl PeerProcess {
     /// Finds the API. `None` while it is not there.
     async fn reach(&mut self) -> Option<bool> {
-        let read = |name| fs::read_to_string(self.data.join(name)).ok().map(|text| text.trim().to_owned());
+        let read = |name| {
+            fs::read_to_string(self.data.join(name))
+                .ok()
+                .map(|text| text.trim().to_owned())
+        };
         let (address, token) = (read(API_ADDRESS_FILE)?, read(API_TOKEN_FILE)?);
         (self.address, self.token) = (address, token);
         let answer = self.request(Method::GET, "/api/status").send().await.ok()?;
@@ -201,7 +239,9 @@ impl PeerProcess {
 
     /// A request to its API, with the token.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.address)).bearer_auth(&self.token)
+        self.http
+            .request(method, format!("{}{path}", self.address))
+            .bearer_auth(&self.token)
     }
 
     /// How it says it is doing.
@@ -215,20 +255,34 @@ impl PeerProcess {
 
     /// Its domains; of a test there are never more than fit into one answer.
     pub async fn domains(&self) -> Vec<DomainRow> {
-        let answer = self.request(Method::GET, "/api/domains?limit=1000").send().await.unwrap();
+        let answer = self
+            .request(Method::GET, "/api/domains?limit=1000")
+            .send()
+            .await
+            .unwrap();
         answer.json().await.unwrap()
     }
 
     /// Gives it URLs to begin from.
     pub async fn seed<S: AsRef<str>>(&self, urls: &[S]) -> SeedAnswer {
         let urls: Vec<&str> = urls.iter().map(AsRef::as_ref).collect();
-        let request = self.request(Method::POST, "/api/seeds").json(&json!({ "urls": urls }));
+        let request = self
+            .request(Method::POST, "/api/seeds")
+            .json(&json!({ "urls": urls }));
         request.send().await.unwrap().json().await.unwrap()
     }
 
     /// Waits until its status is as wanted.
-    pub async fn wait(&self, what: &str, patience: Duration, is_so: impl Fn(&Status) -> bool) -> Status {
-        self.observe(what, patience, async || Some(self.status().await).filter(&is_so)).await
+    pub async fn wait(
+        &self,
+        what: &str,
+        patience: Duration,
+        is_so: impl Fn(&Status) -> bool,
+    ) -> Status {
+        self.observe(what, patience, async || {
+            Some(self.status().await).filter(&is_so)
+        })
+        .await
     }
 
     /// Waits until something can be observed while it runs.
@@ -240,7 +294,11 @@ impl PeerProcess {
     ) -> T {
         match patience::look(patience, look).await {
             Some(seen) => seen,
-            None => panic!("not in {patience:?}: {what}\n{:#?}\n{}", self.status().await, self.words()),
+            None => panic!(
+                "not in {patience:?}: {what}\n{:#?}\n{}",
+                self.status().await,
+                self.words()
+            ),
         }
     }
 
@@ -260,7 +318,10 @@ impl PeerProcess {
     }
 
     fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.id().to_string()]).status().unwrap();
+        let sent = Command::new("kill")
+            .args([name, &self.id().to_string()])
+            .status()
+            .unwrap();
         assert!(sent.success());
     }
 
@@ -282,7 +343,11 @@ impl PeerProcess {
     /// Stops it in good order.
     pub async fn stop(mut self) {
         let status = self.end(Signal::Terminate, Duration::from_secs(10)).await;
-        assert!(status.is_some_and(|status| status.success()), "{status:?}\n{}", self.words());
+        assert!(
+            status.is_some_and(|status| status.success()),
+            "{status:?}\n{}",
+            self.words()
+        );
     }
 
     /// The last that it, or an earlier run in its folder, said.
@@ -298,7 +363,8 @@ impl Drop for PeerProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
         // What a killed peer leaves there is not the next one's address.
-        if fs::read_to_string(self.data.join(API_ADDRESS_FILE)).is_ok_and(|text| text.trim() == self.address)
+        if fs::read_to_string(self.data.join(API_ADDRESS_FILE))
+            .is_ok_and(|text| text.trim() == self.address)
         {
             let _ = fs::remove_file(self.data.join(API_ADDRESS_FILE));
         }

@@ -1,7 +1,8 @@
 //! A stranger's URL never makes a peer connect to the volunteer's own network.
 //!
 //! It is tried in a network namespace where every address there is leads to this machine, so that a
-//! connection to any of them is noticed. Where the system does not allow that, only loopback is watched.
+//! connection to any of them is noticed. Where the system does not allow that, only loopback is
+//! watched.
 
 use crate::{
     name_server::NameServer,
@@ -27,8 +28,8 @@ const EVERYWHERE: &str = "APOIDEA_TEST_EVERY_ADDRESS_IS_LOCAL";
 const SITE: &str = "127.77.9.1";
 const GLOBAL: &str = "93.184.216.34";
 
-/// The registries of special addresses (IANA), multicast and what is not assigned: the first, the last and another
-/// address of each range.
+/// The registries of special addresses (IANA), multicast and what is not assigned: the first, the
+/// last and another address of each range.
 const SPECIAL: &[&str] = &[
     "0.0.0.0",
     "0.1.2.3",
@@ -166,8 +167,7 @@ const SPELLINGS: &[&str] = &[
 
 #[test]
 fn no_address_of_the_volunteers_network_is_ever_connected_to() {
-    let world =
-        "ip link set lo up && ip route add local 0.0.0.0/0 dev lo && ip -6 route add local ::/0 dev lo";
+    let world = "ip link set lo up && ip route add local 0.0.0.0/0 dev lo && ip -6 route add local ::/0 dev lo";
     let inner = "private_networks::nothing_private_is_contacted";
     if namespace::allows(world) {
         namespace::run(inner, world, &[(EVERYWHERE, "1")]);
@@ -184,7 +184,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// Listens at all addresses; where somebody else listens at one of them, that one has precedence.
+    /// Listens at all addresses; where somebody else listens at one of them, that one has
+    /// precedence.
     fn start(port: u16) -> Self {
         let socket = TcpSocket::new_v6().unwrap();
         socket.set_reuseport(true).unwrap();
@@ -195,32 +196,50 @@ impl Watch {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let to = stream.local_addr().unwrap();
-                log.lock().unwrap().push((to.ip().to_canonical(), to.port()).into());
+                log.lock()
+                    .unwrap()
+                    .push((to.ip().to_canonical(), to.port()).into());
             }
         });
         Watch { port, seen }
     }
 
     fn seen(&self) -> BTreeSet<IpAddr> {
-        self.seen.lock().unwrap().iter().map(SocketAddr::ip).collect()
+        self.seen
+            .lock()
+            .unwrap()
+            .iter()
+            .map(SocketAddr::ip)
+            .collect()
     }
 }
 
 fn site_listener() -> TcpListener {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_reuseport(true).unwrap();
-    socket.bind((SITE.parse::<IpAddr>().unwrap(), 0).into()).unwrap();
+    socket
+        .bind((SITE.parse::<IpAddr>().unwrap(), 0).into())
+        .unwrap();
     socket.listen(64).unwrap()
 }
 
 fn bracketed(address: &str) -> String {
-    if address.contains(':') { format!("[{address}]") } else { address.to_owned() }
+    if address.contains(':') {
+        format!("[{address}]")
+    } else {
+        address.to_owned()
+    }
 }
 
-/// URLs that must lead nowhere: every special address, every spelling, and a good address at a port that is not allowed.
+/// URLs that must lead nowhere: every special address, every spelling, and a good address at a port
+/// that is not allowed.
 fn targets(port: u16, closed_port: u16) -> Vec<String> {
-    let special = SPECIAL.iter().map(|address| format!("http://{}:{port}/private", bracketed(address)));
-    let spellings = SPELLINGS.iter().map(|host| format!("http://{host}:{port}/private"));
+    let special = SPECIAL
+        .iter()
+        .map(|address| format!("http://{}:{port}/private", bracketed(address)));
+    let spellings = SPELLINGS
+        .iter()
+        .map(|host| format!("http://{host}:{port}/private"));
     let other = [
         format!("http://{SITE}:{closed_port}/private"),
         format!("http://{GLOBAL}:{closed_port}/private"),
@@ -254,33 +273,66 @@ async fn nothing_private_is_contacted() {
     let answer = peer.seed(&targets).await;
     assert_eq!(answer.accepted, 0, "{answer:#?}");
     assert_eq!(answer.refused.len(), targets.len());
-    assert!(answer.refused.iter().all(|refused| refused.why.len() > 10), "{answer:#?}");
+    assert!(
+        answer.refused.iter().all(|refused| refused.why.len() > 10),
+        "{answer:#?}"
+    );
 
     let good = |name: &str, path: &str| format!("http://{name}:{port}{path}");
-    let mut seeds =
-        vec![good("good.example", "/"), good("rebinding.example", "/"), good("mixed.example", "/")];
-    seeds.extend(["localhost", "any.localhost", "localhost.localdomain"].map(|name| good(name, "/")));
+    let mut seeds = vec![
+        good("good.example", "/"),
+        good("rebinding.example", "/"),
+        good("mixed.example", "/"),
+    ];
+    seeds.extend(
+        ["localhost", "any.localhost", "localhost.localdomain"].map(|name| good(name, "/")),
+    );
     seeds.extend((0..SPECIAL.len()).map(|n| good(&format!("name-{n}.example"), "/")));
     seeds.extend((0..targets.len()).map(|n| good(&format!("robots-{n}.example"), "/")));
     peer.seed(&seeds).await;
     let last = format!("robots-{}.example/robots.txt", targets.len() - 1);
-    wait_until_idle(&peer, &site, &["good.example/honest", "rebinding.example/", &last]).await;
+    wait_until_idle(
+        &peer,
+        &site,
+        &["good.example/honest", "rebinding.example/", &last],
+    )
+    .await;
 
     // A new run looks names up again; now one leads elsewhere.
     peer.stop().await;
     let peer = launch.start().await;
-    peer.seed(&[good("rebinding.example", "/later"), good("good.example", "/later")]).await;
+    peer.seed(&[
+        good("rebinding.example", "/later"),
+        good("good.example", "/later"),
+    ])
+    .await;
     wait_until_idle(&peer, &site, &["good.example/later"]).await;
 
     let requests = site.requests();
-    let mut redirects: Vec<&String> =
-        requests.iter().filter(|request| request.starts_with("good.example/to/")).collect();
+    let mut redirects: Vec<&String> = requests
+        .iter()
+        .filter(|request| request.starts_with("good.example/to/"))
+        .collect();
     redirects.sort();
-    let mut expected: Vec<String> = (0..targets.len()).map(|n| format!("good.example/to/{n}")).collect();
+    let mut expected: Vec<String> = (0..targets.len())
+        .map(|n| format!("good.example/to/{n}"))
+        .collect();
     expected.sort();
-    assert_eq!(redirects, expected.iter().collect::<Vec<_>>(), "each redirect was met once");
-    assert!(!requests.iter().any(|request| request.starts_with("name-") || request.starts_with("mixed.")));
-    assert!(!requests.iter().any(|request| request.ends_with("/later") && request.starts_with("rebinding")));
+    assert_eq!(
+        redirects,
+        expected.iter().collect::<Vec<_>>(),
+        "each redirect was met once"
+    );
+    assert!(
+        !requests
+            .iter()
+            .any(|request| request.starts_with("name-") || request.starts_with("mixed."))
+    );
+    assert!(
+        !requests
+            .iter()
+            .any(|request| request.ends_with("/later") && request.starts_with("rebinding"))
+    );
     assert_eq!((watch.seen(), closed.seen()), Default::default());
     if env::var_os(EVERYWHERE).is_some() {
         prove_that_the_watch_works(&peer, &watch).await;
@@ -289,28 +341,40 @@ async fn nothing_private_is_contacted() {
 
 /// A global address is connected to, and the watch sees it.
 async fn prove_that_the_watch_works(peer: &PeerProcess, watch: &Watch) {
-    let answer = peer.seed(&[format!("http://{GLOBAL}:{}/", watch.port)]).await;
+    let answer = peer
+        .seed(&[format!("http://{GLOBAL}:{}/", watch.port)])
+        .await;
     assert_eq!(answer.accepted, 1);
     let global = BTreeSet::from([GLOBAL.parse().unwrap()]);
-    peer.observe("the global address is asked", PATIENCE, async || (watch.seen() == global).then_some(()))
-        .await;
+    peer.observe("the global address is asked", PATIENCE, async || {
+        (watch.seen() == global).then_some(())
+    })
+    .await;
 }
 
 /// Waits until these were asked for, and a status taken after that says that nothing is left to do.
 async fn wait_until_idle(peer: &PeerProcess, site: &ScriptedSite, expected: &[&str]) {
     let came = || {
         let requests = site.requests();
-        expected.iter().all(|wanted| requests.iter().any(|request| request == wanted)).then_some(())
+        expected
+            .iter()
+            .all(|wanted| requests.iter().any(|request| request == wanted))
+            .then_some(())
     };
-    peer.observe("all sites are asked", PATIENCE, async || came()).await;
-    let now = Time::from(SystemTime::now());
-    peer.wait("nothing is left to do", PATIENCE, |status| status.at > now && status.state == State::Idle)
+    peer.observe("all sites are asked", PATIENCE, async || came())
         .await;
+    let now = Time::from(SystemTime::now());
+    peer.wait("nothing is left to do", PATIENCE, |status| {
+        status.at > now && status.state == State::Idle
+    })
+    .await;
 }
 
 fn script(targets: Arc<Vec<String>>, port: u16) -> impl Fn(&str, &str) -> Reply + Send + Sync {
     move |host, path| {
-        let robots = host.strip_prefix("robots-").and_then(|rest| rest.strip_suffix(".example"));
+        let robots = host
+            .strip_prefix("robots-")
+            .and_then(|rest| rest.strip_suffix(".example"));
         match (robots, path.strip_prefix("/to/")) {
             (Some(n), _) if path == "/robots.txt" => {
                 Reply::Redirect(targets[n.parse::<usize>().unwrap()].clone())
@@ -328,18 +392,24 @@ fn home(targets: &[String], port: u16) -> String {
     let mut html = "<a href=/honest>honest</a>\n".to_owned();
     for (n, target) in targets.iter().enumerate() {
         let rest = target.split_once(':').unwrap().1;
-        html += &format!("<a href=\"{target}\">x</a><a href=\"{rest}\">x</a><a href=\"/to/{n}\">x</a>");
-        html += &format!("<iframe src=\"{target}\"></iframe><link rel=alternate href=\"{target}\">\n");
         html +=
-            &format!("<a href=\"https:{rest}\">x</a><meta http-equiv=refresh content=\"0;url={target}\">");
+            &format!("<a href=\"{target}\">x</a><a href=\"{rest}\">x</a><a href=\"/to/{n}\">x</a>");
+        html +=
+            &format!("<iframe src=\"{target}\"></iframe><link rel=alternate href=\"{target}\">\n");
+        html += &format!(
+            "<a href=\"https:{rest}\">x</a><meta http-equiv=refresh content=\"0;url={target}\">"
+        );
     }
-    html + &format!("<base href=\"http://127.0.0.1:{port}/base/\">").replace("<base", "<!-- base") + "-->"
+    html + &format!("<base href=\"http://127.0.0.1:{port}/base/\">").replace("<base", "<!-- base")
+        + "-->"
 }
 
 fn resolve(site: IpAddr) -> impl Fn(&str) -> Vec<IpAddr> + Send + Sync {
     let rebound = Mutex::new(0);
     move |name| {
-        let special = name.strip_prefix("name-").and_then(|rest| rest.strip_suffix(".example"));
+        let special = name
+            .strip_prefix("name-")
+            .and_then(|rest| rest.strip_suffix(".example"));
         match special.and_then(|n| SPECIAL.get(n.parse::<usize>().ok()?)) {
             Some(address) => vec![address.parse().unwrap()],
             None if name == "mixed.example" => vec![site, "10.0.0.1".parse().unwrap()],
@@ -347,7 +417,11 @@ fn resolve(site: IpAddr) -> impl Fn(&str) -> Vec<IpAddr> + Send + Sync {
                 let mut asked = rebound.lock().unwrap();
                 *asked += 1;
                 // A and AAAA are asked for at the first look-up.
-                vec![if *asked <= 2 { site } else { "127.0.0.1".parse().unwrap() }]
+                vec![if *asked <= 2 {
+                    site
+                } else {
+                    "127.0.0.1".parse().unwrap()
+                }]
             }
             None if name.contains("localhost") => {
                 vec!["127.0.0.1".parse().unwrap(), Ipv6Addr::LOCALHOST.into()]
@@ -359,7 +433,10 @@ fn resolve(site: IpAddr) -> impl Fn(&str) -> Vec<IpAddr> + Send + Sync {
 
 #[test]
 fn the_list_of_targets_is_not_harmless() {
-    let addresses: BTreeSet<IpAddr> = SPECIAL.iter().map(|address| address.parse().unwrap()).collect();
+    let addresses: BTreeSet<IpAddr> = SPECIAL
+        .iter()
+        .map(|address| address.parse().unwrap())
+        .collect();
     assert_eq!(addresses.len(), SPECIAL.len());
     let readable = SPELLINGS.iter().filter(|host| {
         let url = PageUrl::parse(&format!("http://{host}:1/"));

@@ -1,4 +1,5 @@
-//! A network whose members stand in the settings file: who owns what needs no ring, and outsiders stay outside.
+//! A network whose members stand in the settings file: who owns what needs no ring, and outsiders
+//! stay outside.
 
 use crate::{peer_process::Launch, ring_swarm::Swarm};
 use std::{
@@ -11,7 +12,8 @@ use std::{
 /// Members are asked every 15 s whether they are there, and given two chances of 10 s.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// An address of its own: a port that was free a moment ago on one that all tests share may be another test's by then.
+/// An address of its own: a port that was free a moment ago on one that all tests share may be
+/// another test's by then.
 const HOST: &str = "127.0.88.1";
 
 /// A folder for each member, and beside it the settings that all share but for their port.
@@ -29,7 +31,11 @@ impl Members {
         let held: Vec<UdpSocket> = (0..count).map(bind).collect();
         let port = |socket: &UdpSocket| socket.local_addr().expect("it is bound").port();
         let ports = held.iter().map(port).collect();
-        let mut members = Members { folder: folder.to_owned(), ports, ids: Vec::new() };
+        let mut members = Members {
+            folder: folder.to_owned(),
+            ports,
+            ids: Vec::new(),
+        };
         for number in 0..count {
             let id = members.refused_id(number).await;
             members.ids.push(id);
@@ -44,11 +50,14 @@ impl Members {
     fn launch(&self, number: usize) -> Launch {
         let mut settings = "[network]\noverlay = \"fixed\"\nis_private = true\n".to_owned();
         for (id, port) in self.ids.iter().zip(&self.ports) {
-            settings += &format!("[[network.members]]\nid = \"{id}\"\naddresses = [\"{HOST}:{port}\"]\n");
+            settings +=
+                &format!("[[network.members]]\nid = \"{id}\"\naddresses = [\"{HOST}:{port}\"]\n");
         }
         fs::write(self.data(number).with_extension("toml"), settings).expect("the folder is ours");
         let port = self.ports.get(number).copied().unwrap_or_default();
-        let launch = Launch::new(&self.data(number)).set("network.port", port).set("archive.keep", false);
+        let launch = Launch::new(&self.data(number))
+            .set("network.port", port)
+            .set("archive.keep", false);
         launch.set("network.listen", format!("[\"{HOST}\"]"))
     }
 
@@ -59,7 +68,8 @@ impl Members {
         let id = words
             .split(['(', ')'])
             .find(|part| part.len() == 64 && part.bytes().all(|b| b.is_ascii_hexdigit()));
-        id.unwrap_or_else(|| panic!("it does not say who it is: {words}")).to_owned()
+        id.unwrap_or_else(|| panic!("it does not say who it is: {words}"))
+            .to_owned()
     }
 }
 
@@ -70,14 +80,24 @@ async fn members_of_a_fixed_network_agree_and_take_over_from_each_other() {
     let launches: Vec<Launch> = (0..3).map(|number| members.launch(number)).collect();
     let mut swarm = Swarm::start(&launches).await;
     let before = swarm.agree("all members are there", PATIENCE).await;
-    let ids: Vec<String> = swarm.views().await.unwrap().iter().map(|view| view.me.to_string()).collect();
+    let ids: Vec<String> = swarm
+        .views()
+        .await
+        .unwrap()
+        .iter()
+        .map(|view| view.me.to_string())
+        .collect();
     assert_eq!(ids, members.ids);
 
     let gone = swarm.views().await.unwrap()[2].me;
     swarm.peers.remove(2).kill();
     let after = swarm.agree("the others take over", PATIENCE).await;
     for (before, after) in before.iter().zip(&after) {
-        let heirs: Vec<_> = before.iter().copied().filter(|owner| *owner != gone).collect();
+        let heirs: Vec<_> = before
+            .iter()
+            .copied()
+            .filter(|owner| *owner != gone)
+            .collect();
         assert_eq!(&heirs, after, "the next in line is the owner");
     }
 

@@ -1,6 +1,7 @@
 //! Two machines in one home find each other without being told anything.
 //!
-//! Each is a network namespace of its own, joined to the other by a wire (a veth pair); multicast DNS goes over that.
+//! Each is a network namespace of its own, joined to the other by a wire (a veth pair); multicast
+//! DNS goes over that.
 
 use crate::{
     namespace, patience,
@@ -15,7 +16,8 @@ use std::{
     time::Duration,
 };
 
-/// Probing and announcing take about two seconds (RFC 6762 section 8), joining as long again; on a busy machine.
+/// Probing and announcing take about two seconds (RFC 6762 section 8), joining as long again; on a
+/// busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The second machine: waits for its end of the wire, then becomes the peer.
 const SECOND_MACHINE: &str = "
@@ -28,12 +30,18 @@ fn two_machines_in_one_home_find_each_other_without_configuration() {
         eprintln!("note: no network namespace here; multicast DNS is not tried");
         return;
     }
-    namespace::run("ring_local_network::two_machines_form_a_ring", "ip link set lo up", &[]);
+    namespace::run(
+        "ring_local_network::two_machines_form_a_ring",
+        "ip link set lo up",
+        &[],
+    );
 }
 
 /// A peer with the settings that everybody has, except that its ports are free ones.
 fn launch(folder: &Path, name: &str) -> Launch {
-    Launch::new(&folder.join(name)).set("network.listen", "[]").set("network.local_network", "on")
+    Launch::new(&folder.join(name))
+        .set("network.listen", "[]")
+        .set("network.local_network", "on")
 }
 
 /// The network namespace of a process.
@@ -44,13 +52,25 @@ fn network_of(process: &str) -> Option<PathBuf> {
 /// Lays a wire from here to the machine of this process, as soon as it is one of its own.
 async fn lay_a_wire_to(process: u32) {
     let (here, id) = (network_of("self"), process.to_string());
-    let is_apart = async || network_of(&id).filter(|network| Some(network) != here.as_ref()).map(drop);
-    patience::look(PATIENCE, is_apart).await.expect("the second machine starts");
+    let is_apart = async || {
+        network_of(&id)
+            .filter(|network| Some(network) != here.as_ref())
+            .map(drop)
+    };
+    patience::look(PATIENCE, is_apart)
+        .await
+        .expect("the second machine starts");
     let wire = format!(
         "ip link add here type veth peer name there netns {id} && \
          ip address add 192.168.77.1/24 dev here && ip link set here up"
     );
-    assert!(Command::new("sh").args(["-c", &wire]).status().unwrap().success());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &wire])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 /// Waits until a peer knows exactly one other; gives both.
@@ -60,7 +80,9 @@ async fn neighbour(peer: &PeerProcess) -> NetworkStatus {
         let status: NetworkStatus = answer.json().await.ok()?;
         (status.successors.len() == 1 && status.predecessor.is_some()).then_some(status)
     });
-    status.await.unwrap_or_else(|| panic!("nobody is found:\n{}", peer.words()))
+    status
+        .await
+        .unwrap_or_else(|| panic!("nobody is found:\n{}", peer.words()))
 }
 
 #[tokio::test]
@@ -69,14 +91,23 @@ async fn two_machines_form_a_ring() {
     let folder = tempfile::tempdir().unwrap();
     let second = launch(folder.path(), "second");
     let mut machine = Command::new("unshare");
-    machine.args(["--net", "--", "sh", "-c", SECOND_MACHINE]).arg(program());
+    machine
+        .args(["--net", "--", "sh", "-c", SECOND_MACHINE])
+        .arg(program());
     second.complete(&mut machine);
     let there = second.spawn_as(&mut machine);
     lay_a_wire_to(there.id()).await;
     let here = launch(folder.path(), "first").start().await;
 
     let status = neighbour(&here).await;
-    let (other, address) = status.connected.first().map(|view| (view.id, view.address)).unwrap();
+    let (other, address) = status
+        .connected
+        .first()
+        .map(|view| (view.id, view.address))
+        .unwrap();
     assert_eq!(status.predecessor, Some(other), "both are on one ring");
-    assert!(address.to_string().starts_with("192.168.77.2:"), "over the wire: {address}");
+    assert!(
+        address.to_string().starts_with("192.168.77.2:"),
+        "over the wire: {address}"
+    );
 }

@@ -1,4 +1,5 @@
-//! Several peers of one network, each a process of its own, and whether they agree on who owns what.
+//! Several peers of one network, each a process of its own, and whether they agree on who owns
+//! what.
 
 use crate::{
     patience,
@@ -46,15 +47,22 @@ impl Swarm {
 
     /// The network as each peer sees it.
     pub async fn views(&self) -> Result<Vec<NetworkStatus>, String> {
-        ask_all(self.peers.iter().map(|peer| peer.request(Method::GET, "/api/peers"))).await
+        ask_all(
+            self.peers
+                .iter()
+                .map(|peer| peer.request(Method::GET, "/api/peers")),
+        )
+        .await
     }
 
     /// Waits until all agree; gives the owners of the sample.
     pub async fn agree(&self, what: &str, patience: Duration) -> Owners {
-        self.wait(what, patience, async || self.owners().await).await
+        self.wait(what, patience, async || self.owners().await)
+            .await
     }
 
-    /// Waits until every key is claimed by one peer, and all name those as its owners that come next on the ring.
+    /// Waits until every key is claimed by one peer, and all name those as its owners that come
+    /// next on the ring.
     pub async fn form_a_ring(&self, what: &str, patience: Duration) -> Owners {
         self.wait(what, patience, async || self.ring().await).await
     }
@@ -66,13 +74,24 @@ impl Swarm {
         mut judge: impl AsyncFnMut() -> Result<Owners, String>,
     ) -> Owners {
         let mut last = String::new();
-        let judged = patience::look(patience, async || judge().await.map_err(|why| last = why).ok()).await;
-        judged.unwrap_or_else(|| panic!("not in {patience:?}: {what}: {last}\n{}", self.peers[0].words()))
+        let judged = patience::look(patience, async || {
+            judge().await.map_err(|why| last = why).ok()
+        })
+        .await;
+        judged.unwrap_or_else(|| {
+            panic!(
+                "not in {patience:?}: {what}: {last}\n{}",
+                self.peers[0].words()
+            )
+        })
     }
 
     async fn ring(&self) -> Result<Owners, String> {
         let views = self.views().await?;
-        if let Some(out) = views.iter().find(|view| !view.standing.starts_with("member")) {
+        if let Some(out) = views
+            .iter()
+            .find(|view| !view.standing.starts_with("member"))
+        {
             return Err(format!("{} is {}", out.me, out.standing));
         }
         let shares: f64 = views.iter().map(|view| view.share).sum();
@@ -90,7 +109,8 @@ impl Swarm {
                 ));
             }
             let claim = |view: &&NetworkStatus| {
-                view.predecessor.is_some_and(|before| domain.key().in_arc(before.key(), view.me.key()))
+                view.predecessor
+                    .is_some_and(|before| domain.key().in_arc(before.key(), view.me.key()))
             };
             let claimed: Vec<PeerId> = views.iter().filter(claim).map(|view| view.me).collect();
             if claimed != owners[..1] {
@@ -110,8 +130,12 @@ impl Swarm {
         let mut agreed = Vec::new();
         for domain in sample() {
             let path = format!("/api/owners?domain={}&count={OWNERS}", domain.as_str());
-            let answers: Owners =
-                ask_all(self.peers.iter().map(|peer| peer.request(Method::GET, &path))).await?;
+            let answers: Owners = ask_all(
+                self.peers
+                    .iter()
+                    .map(|peer| peer.request(Method::GET, &path)),
+            )
+            .await?;
             let different: BTreeSet<&Vec<PeerId>> = answers.iter().collect();
             let owners = answers.first().cloned().unwrap_or_default();
             let distinct: BTreeSet<&PeerId> = owners.iter().collect();
@@ -123,7 +147,10 @@ impl Swarm {
                 ));
             }
             if let Some(dead) = owners.iter().find(|owner| !running.contains(owner)) {
-                return Err(format!("{} is said to be with {dead}, which does not run", domain.as_str()));
+                return Err(format!(
+                    "{} is said to be with {dead}, which does not run",
+                    domain.as_str()
+                ));
             }
             agreed.push(owners);
         }
@@ -141,7 +168,9 @@ async fn ask_all<T>(requests: impl Iterator<Item = RequestBuilder>) -> Result<Ve
 where
     T: DeserializeOwned + Send + 'static,
 {
-    let asked: Vec<_> = requests.map(|request| tokio::spawn(answer(request))).collect();
+    let asked: Vec<_> = requests
+        .map(|request| tokio::spawn(answer(request)))
+        .collect();
     let mut answers = Vec::new();
     for answer in asked {
         answers.push(answer.await.expect("asking does not panic")?);
@@ -151,6 +180,9 @@ where
 
 async fn answer<T: DeserializeOwned>(request: RequestBuilder) -> Result<T, String> {
     let answer = request.send().await.map_err(|error| error.to_string())?;
-    let (status, text) = (answer.status(), answer.text().await.map_err(|error| error.to_string())?);
+    let (status, text) = (
+        answer.status(),
+        answer.text().await.map_err(|error| error.to_string())?,
+    );
     serde_json::from_str(&text).map_err(|_| format!("{status}: {text}"))
 }

@@ -1,4 +1,5 @@
-//! A small HTTP server that answers by a script, on one address, for what the toy web has no host for.
+//! A small HTTP server that answers by a script, on one address, for what the toy web has no host
+//! for.
 
 use std::{
     net::SocketAddr,
@@ -45,7 +46,11 @@ impl ScriptedSite {
                 tokio::spawn(async move { serve(stream, &*script, &log).await });
             }
         });
-        ScriptedSite { address, requests, task }
+        ScriptedSite {
+            address,
+            requests,
+            task,
+        }
     }
 
     /// Where it listens.
@@ -70,9 +75,14 @@ async fn serve(
     script: &(impl Fn(&str, &str) -> Reply + ?Sized),
     log: &Mutex<Vec<String>>,
 ) {
-    let Some(head) = read_head(&mut stream).await else { return };
+    let Some(head) = read_head(&mut stream).await else {
+        return;
+    };
     let path = head.split(' ').nth(1).unwrap_or_default();
-    let host = head.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap_or_default();
+    let host = head
+        .lines()
+        .find_map(|line| line.strip_prefix("Host: "))
+        .unwrap_or_default();
     let host = host.rsplit_once(':').map_or(host, |(name, _)| name);
     log.lock().unwrap().push(format!("{host}{path}"));
     let (line, header, body) = match script(host, path) {
@@ -81,8 +91,9 @@ async fn serve(
         Reply::Missing => ("404 Not Found", "X-Nothing: here".to_owned(), String::new()),
     };
     let length = body.len();
-    let answer =
-        format!("HTTP/1.1 {line}\r\n{header}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+    let answer = format!(
+        "HTTP/1.1 {line}\r\n{header}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
     // Whoever went away does not want the answer.
     let _ = stream.write_all(answer.as_bytes()).await;
 }

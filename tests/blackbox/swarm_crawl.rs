@@ -1,4 +1,5 @@
-//! Many peers crawl one web without a coordinator: everything once, politely, and nobody's death loses a page.
+//! Many peers crawl one web without a coordinator: everything once, politely, and nobody's death
+//! loses a page.
 
 use crate::swarm_trial::{QUICK, Trial, view};
 use apoidea_model::{Domain, Time};
@@ -8,12 +9,18 @@ use std::time::{Duration, Instant, SystemTime};
 
 const SEED: u64 = 11;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two requests to one host, so that the hosts bound the crawl and not the machine: what a peer has under way at
-/// any moment is then as little as on the Internet.
+/// Between two requests to one host, so that the hosts bound the crawl and not the machine: what a
+/// peer has under way at any moment is then as little as on the Internet.
 const UNHURRIED: Duration = Duration::from_millis(250);
 
 fn small_web() -> Builder {
-    ToyWeb::builder(SEED).hosts(150).pages(5000).mean_bytes(4000).skew(0.4).copies_percent(5.0).addresses(32)
+    ToyWeb::builder(SEED)
+        .hosts(150)
+        .pages(5000)
+        .mean_bytes(4000)
+        .skew(0.4)
+        .copies_percent(5.0)
+        .addresses(32)
 }
 
 fn large_web() -> Builder {
@@ -55,7 +62,10 @@ async fn everything_once(plan: Builder, peers: usize) {
     );
     let shares: Vec<u64> = statuses.iter().map(|status| status.totals.pages).collect();
     println!("pages of each: {shares:?}");
-    assert!(bytes <= MOST_BYTES * pages, "{bytes} overlay bytes for {pages} pages");
+    assert!(
+        bytes <= MOST_BYTES * pages,
+        "{bytes} overlay bytes for {pages} pages"
+    );
     assert_eq!(trial.missed(&log), []);
     assert_eq!(trial.repeats(&log), []);
     assert_eq!(trial.breaches(&log), [""; 0]);
@@ -69,7 +79,8 @@ async fn everything_once(plan: Builder, peers: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn peers_may_die_join_and_leave_while_they_crawl() {
-    // One kill repeats what a fifth of the peers did in a second, here about a hundredth of the crawl.
+    // One kill repeats what a fifth of the peers did in a second, here about a hundredth of the
+    // crawl.
     churn(small_web(), 5, 8, UNHURRIED, 0.04).await;
 }
 
@@ -79,7 +90,8 @@ async fn a_large_swarm_survives_a_long_churn() {
     churn(large_web(), 8, 60, Duration::from_millis(500), 0.01).await;
 }
 
-/// Something happens every few seconds; never so much that all holders of a domain are gone before the ring has mended.
+/// Something happens every few seconds; never so much that all holders of a domain are gone before
+/// the ring has mended.
 async fn churn(plan: Builder, peers: usize, events: usize, delay: Duration, most_repeated: f64) {
     let mut trial = Trial::start(plan, peers, delay).await;
     let begun = Instant::now();
@@ -124,9 +136,17 @@ async fn churn(plan: Builder, peers: usize, events: usize, delay: Duration, most
     let mut before = trial.repeated_before(&log, &kills);
     before.sort_unstable();
     println!("{before:?}");
-    println!("{story:#?}\n{repeats} repeats in {} requests: {:.2} %", log.visits.len(), 100.0 * share);
+    println!(
+        "{story:#?}\n{repeats} repeats in {} requests: {:.2} %",
+        log.visits.len(),
+        100.0 * share
+    );
     assert_eq!(trial.missed(&log), [], "{story:#?}");
-    assert!(share <= most_repeated, "{repeats} repeats of {} requests\n{story:#?}", log.visits.len());
+    assert!(
+        share <= most_repeated,
+        "{repeats} repeats of {} requests\n{story:#?}",
+        log.visits.len()
+    );
     assert_eq!(trial.breaches(&log), [""; 0], "{story:#?}");
 }
 
@@ -144,14 +164,29 @@ async fn leaving_and_joining_repeats_nothing_and_moves_only_the_newcomers_arc() 
     let after = trial.owners().await;
     let newcomer = view(&trial.peers[&number]).await.unwrap();
     for (domain, owner) in &after {
-        let is_theirs = domain.key().in_arc(newcomer.predecessor.unwrap().key(), newcomer.me.key());
-        let due = if is_theirs { newcomer.me } else { before[domain] };
-        assert_eq!(*owner, due, "{} was with {}", domain.as_str(), before[domain]);
+        let is_theirs = domain
+            .key()
+            .in_arc(newcomer.predecessor.unwrap().key(), newcomer.me.key());
+        let due = if is_theirs {
+            newcomer.me
+        } else {
+            before[domain]
+        };
+        assert_eq!(
+            *owner,
+            due,
+            "{} was with {}",
+            domain.as_str(),
+            before[domain]
+        );
     }
     trial.finish().await;
     let log = trial.toy.web.log();
     assert_eq!(trial.missed(&log), []);
-    let when = (trial.repeated_before(&log, &[begun]), trial.repeated_before(&log, &[left]));
+    let when = (
+        trial.repeated_before(&log, &[begun]),
+        trial.repeated_before(&log, &[left]),
+    );
     assert_eq!(
         trial.repeats(&log),
         [],
@@ -189,8 +224,16 @@ async fn a_small_peer_leaves_work_to_its_neighbours_and_a_refused_domain_too() {
     // The refused domain alone has at most two.
     assert!(owned.len() < 20 || robots > 2, "{statuses:#?}");
     let helped = trial.helped().await;
-    assert_eq!(helped.values().map(|help| help.pages).sum::<u64>(), borrowed, "{helped:#?}");
-    assert!(helped.iter().all(|((_, domain), help)| help.owner == me || !owned.contains(domain)));
+    assert_eq!(
+        helped.values().map(|help| help.pages).sum::<u64>(),
+        borrowed,
+        "{helped:#?}"
+    );
+    assert!(
+        helped
+            .iter()
+            .all(|((_, domain), help)| help.owner == me || !owned.contains(domain))
+    );
     let log = trial.toy.web.log();
     assert_eq!(trial.missed(&log), [], "{:?} is refused", owned.first());
     assert_eq!(trial.repeats(&log), []);
@@ -199,7 +242,12 @@ async fn a_small_peer_leaves_work_to_its_neighbours_and_a_refused_domain_too() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_wait_on_the_disk_for_a_peer_that_is_silent_about_their_content() {
-    let plan = ToyWeb::builder(SEED).hosts(60).pages(2000).mean_bytes(40_000).skew(0.2).copies_percent(5.0);
+    let plan = ToyWeb::builder(SEED)
+        .hosts(60)
+        .pages(2000)
+        .mean_bytes(40_000)
+        .skew(0.2)
+        .copies_percent(5.0);
     let trial = Trial::start(plan.addresses(32), 3, UNHURRIED).await;
     // The one that most content is asked about.
     let mut by_share = Vec::new();
@@ -207,16 +255,31 @@ async fn pages_wait_on_the_disk_for_a_peer_that_is_silent_about_their_content() 
         by_share.push((view(peer).await.unwrap().share, peer));
     }
     by_share.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    let [(_, one), (_, other), (_, silent)] = by_share[..] else { unreachable!() };
+    let [(_, one), (_, other), (_, silent)] = by_share[..] else {
+        unreachable!()
+    };
     let pages = async || one.status().await.totals.pages + other.status().await.totals.pages;
-    one.observe("they crawl", PATIENCE, async || (pages().await > 50).then_some(())).await;
+    one.observe("they crawl", PATIENCE, async || {
+        (pages().await > 50).then_some(())
+    })
+    .await;
     silent.freeze();
-    let put_aside = async || one.status().await.totals.put_aside + other.status().await.totals.put_aside;
-    one.observe("bodies are put aside", PATIENCE, async || (put_aside().await > 0).then_some(())).await;
+    let put_aside =
+        async || one.status().await.totals.put_aside + other.status().await.totals.put_aside;
+    one.observe("bodies are put aside", PATIENCE, async || {
+        (put_aside().await > 0).then_some(())
+    })
+    .await;
     silent.thaw();
     let statuses = trial.finish().await;
     let log = trial.toy.web.log();
-    println!("put aside: {:?}", statuses.iter().map(|status| status.totals.put_aside).collect::<Vec<_>>());
+    println!(
+        "put aside: {:?}",
+        statuses
+            .iter()
+            .map(|status| status.totals.put_aside)
+            .collect::<Vec<_>>()
+    );
     assert_eq!(trial.missed(&log), []);
     assert_eq!(trial.not_kept(), []);
     assert_eq!(trial.breaches(&log), [""; 0]);
@@ -234,6 +297,9 @@ async fn three_of_eight_may_die_at_the_same_instant() {
     let log = trial.toy.web.log();
     let missed = trial.missed(&log);
     println!("missed: {missed:#?}");
-    assert!(missed.len() as f64 <= 0.001 * trial.toy.web.truth().expected_total() as f64, "{missed:#?}");
+    assert!(
+        missed.len() as f64 <= 0.001 * trial.toy.web.truth().expected_total() as f64,
+        "{missed:#?}"
+    );
     assert_eq!(trial.breaches(&log), [""; 0]);
 }

@@ -1,4 +1,5 @@
-//! Several peers that crawl one toy web together, what happens to them meanwhile, and what the servers saw of it.
+//! Several peers that crawl one toy web together, what happens to them meanwhile, and what the
+//! servers saw of it.
 
 use crate::{
     archived::Archived,
@@ -42,15 +43,28 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Starts the web and so many peers, at this pace for each host; the last one is given the seeds.
+    /// Starts the web and so many peers, at this pace for each host; the last one is given the
+    /// seeds.
     pub async fn start(plan: Builder, peers: usize, delay: Duration) -> Self {
         let (peers_by_number, small) = Default::default();
-        let mut trial = Trial { toy: Toy::start(plan).await, peers: peers_by_number, small, delay, ever: 0 };
+        let mut trial = Trial {
+            toy: Toy::start(plan).await,
+            peers: peers_by_number,
+            small,
+            delay,
+            ever: 0,
+        };
         for _ in 0..peers {
             trial.join().await;
         }
         trial.wait_for_a_ring().await;
-        let seeds: Vec<String> = trial.toy.web.seeds().iter().map(|url| url.to_string()).collect();
+        let seeds: Vec<String> = trial
+            .toy
+            .web
+            .seeds()
+            .iter()
+            .map(|url| url.to_string())
+            .collect();
         let last = trial.peers.values().last().expect("there is a peer");
         assert_eq!(last.seed(&seeds).await.accepted, seeds.len() as u64);
         trial
@@ -73,7 +87,10 @@ impl Trial {
     /// A peer's volunteer refuses a domain.
     pub async fn refuse(&self, number: usize, domain: &Domain) {
         let request = self.peers[&number].request(Method::POST, "/api/refusals");
-        let answer = request.json(&serde_json::json!({ "domain": domain.as_str() })).send().await;
+        let answer = request
+            .json(&serde_json::json!({ "domain": domain.as_str() }))
+            .send()
+            .await;
         assert!(answer.expect("it answers").status().is_success());
     }
 
@@ -85,13 +102,19 @@ impl Trial {
                 entries.push(format!("\"{}\"", view.listens[0]));
             }
         }
-        let launch = self.launch(number).set("network.entry_points", format!("[{}]", entries.join(",")));
+        let launch = self
+            .launch(number)
+            .set("network.entry_points", format!("[{}]", entries.join(",")));
         self.peers.insert(number, launch.start().await);
     }
 
     fn launch(&self, number: usize) -> Launch {
         let launch = self.toy.launch().at(&self.data(number));
-        let launch = if self.small.contains(&number) { launch.set("crawl.fetches", 1) } else { launch };
+        let launch = if self.small.contains(&number) {
+            launch.set("crawl.fetches", 1)
+        } else {
+            launch
+        };
         launch
             .set("crawl.private_delay_ms", self.delay.as_millis())
             .set("network.is_private", true)
@@ -127,11 +150,21 @@ impl Trial {
     /// Who owns each domain of the web, by the word of the first peer.
     pub async fn owners(&self) -> BTreeMap<Domain, PeerId> {
         let peer = self.peers.values().next().expect("there is a peer");
-        let domains: BTreeSet<Domain> = self.toy.web.truth().must_fetch().map(|url| url.domain()).collect();
+        let domains: BTreeSet<Domain> = self
+            .toy
+            .web
+            .truth()
+            .must_fetch()
+            .map(|url| url.domain())
+            .collect();
         let mut owners = BTreeMap::new();
         for domain in domains {
             let path = format!("/api/owners?domain={}&count=1", domain.as_str());
-            let answer = peer.request(Method::GET, &path).send().await.expect("it answers");
+            let answer = peer
+                .request(Method::GET, &path)
+                .send()
+                .await
+                .expect("it answers");
             let named: Vec<PeerId> = answer.json().await.expect("it names peers");
             owners.insert(domain, named[0]);
         }
@@ -162,13 +195,14 @@ impl Trial {
         let done = patience::look(PATIENCE, async || {
             last = self.statuses().await;
             let is_done = |status: &Status| {
-                status.state == State::Idle && status.queued + status.outbox + status.processing == 0
+                status.state == State::Idle
+                    && status.queued + status.outbox + status.processing == 0
             };
             let log = self.toy.web.log();
-            let quiet = log
-                .visits
-                .last()
-                .is_some_and(|visit| last.iter().all(|status| status.at.since(visit.wall) > QUIET));
+            let quiet = log.visits.last().is_some_and(|visit| {
+                last.iter()
+                    .all(|status| status.at.since(visit.wall) > QUIET)
+            });
             (quiet && last.iter().all(is_done)).then_some(())
         });
         if done.await.is_none() {
@@ -181,21 +215,33 @@ impl Trial {
     /// Pages that should have been asked for and were not.
     pub fn missed(&self, log: &AccessLog) -> Vec<PageUrl> {
         let requests = log.requests_per_url();
-        self.toy.web.truth().must_fetch().filter(|url| !requests.contains_key(url.as_str())).collect()
+        self.toy
+            .web
+            .truth()
+            .must_fetch()
+            .filter(|url| !requests.contains_key(url.as_str()))
+            .collect()
     }
 
     /// Requests for pages beyond the first.
     pub fn repeats(&self, log: &AccessLog) -> Vec<(String, usize)> {
         let is_page = |url: &str| !url.ends_with("/robots.txt");
         let requests = log.requests_per_url().into_iter();
-        requests.filter(|(url, times)| *times > 1 && is_page(url)).collect()
+        requests
+            .filter(|(url, times)| *times > 1 && is_page(url))
+            .collect()
     }
 
-    /// For each page that was asked for again: how long after its first request the next of these moments came.
+    /// For each page that was asked for again: how long after its first request the next of these
+    /// moments came.
     pub fn repeated_before(&self, log: &AccessLog, moments: &[Time]) -> Vec<Option<Duration>> {
         let mut first = BTreeMap::new();
         let mut gaps = Vec::new();
-        for visit in log.visits.iter().filter(|visit| &*visit.path != "/robots.txt") {
+        for visit in log
+            .visits
+            .iter()
+            .filter(|visit| &*visit.path != "/robots.txt")
+        {
             match first.get(&visit.url()) {
                 None => _ = first.insert(visit.url(), visit.wall),
                 Some(before) => {
@@ -221,12 +267,19 @@ impl Trial {
 
     /// Groups of equal pages that were not kept exactly once in the whole swarm.
     pub fn copies_kept_wrongly(&self) -> Vec<Vec<PageUrl>> {
-        let archives: Vec<Archived> = (0..self.ever).map(|number| Archived::of(&self.data(number))).collect();
+        let archives: Vec<Archived> = (0..self.ever)
+            .map(|number| Archived::of(&self.data(number)))
+            .collect();
         let originals = |url: &PageUrl| -> usize {
-            archives.iter().filter_map(|archive| archive.responses.get(url)).sum()
+            archives
+                .iter()
+                .filter_map(|archive| archive.responses.get(url))
+                .sum()
         };
         let groups = self.toy.web.truth().copies().into_iter();
-        groups.filter(|group| group.iter().map(originals).sum::<usize>() != 1).collect()
+        groups
+            .filter(|group| group.iter().map(originals).sum::<usize>() != 1)
+            .collect()
     }
 
     /// Pages that are in nobody's archive.
@@ -234,15 +287,28 @@ impl Trial {
         let mut kept = BTreeSet::new();
         for number in 0..self.ever {
             let archive = Archived::of(&self.data(number));
-            kept.extend(archive.responses.into_keys().chain(archive.revisits.into_keys()));
+            kept.extend(
+                archive
+                    .responses
+                    .into_keys()
+                    .chain(archive.revisits.into_keys()),
+            );
         }
-        self.toy.web.truth().must_keep().filter(|url| !kept.contains(url)).collect()
+        self.toy
+            .web
+            .truth()
+            .must_keep()
+            .filter(|url| !kept.contains(url))
+            .collect()
     }
 
     /// How often a peer was told what came of a fetch that it had left to a neighbour.
     pub async fn leases_ended(&self, number: usize) -> u64 {
         let view = view(&self.peers[&number]).await.unwrap();
-        view.traffic.kinds.get(&LEASED).map_or(0, |leased| leased.answered)
+        view.traffic
+            .kinds
+            .get(&LEASED)
+            .map_or(0, |leased| leased.answered)
     }
 
     /// Messages with links, and bytes of all messages, that the peers sent each other.
@@ -260,5 +326,9 @@ impl Trial {
 
 /// The network as a peer sees it.
 pub async fn view(peer: &PeerProcess) -> Result<NetworkStatus, reqwest::Error> {
-    peer.request(Method::GET, "/api/peers").send().await?.json().await
+    peer.request(Method::GET, "/api/peers")
+        .send()
+        .await?
+        .json()
+        .await
 }

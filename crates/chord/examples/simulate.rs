@@ -1,12 +1,22 @@
-//! Runs one simulation and prints its table: `simulate SCENARIO [PEERS] [SEED] [SUCCESSORS] [LOSS]`.
+//! Runs one simulation and prints its table: `simulate SCENARIO [PEERS] [SEED] [SUCCESSORS]
+//! [LOSS]`.
 
 use apoidea_chord::sim::{self, Options, Scenario};
 use std::{env, process::ExitCode, time::Instant};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let number = |at: usize, default: f64| arguments.get(at).and_then(|a| a.parse().ok()).unwrap_or(default);
-    let scenario = match arguments.first().map_or("steady", String::as_str).parse::<Scenario>() {
+    let number = |at: usize, default: f64| {
+        arguments
+            .get(at)
+            .and_then(|a| a.parse().ok())
+            .unwrap_or(default)
+    };
+    let scenario = match arguments
+        .first()
+        .map_or("steady", String::as_str)
+        .parse::<Scenario>()
+    {
         Ok(scenario) => scenario,
         Err(error) => {
             eprintln!("{error}");
@@ -20,5 +30,9 @@ fn main() -> ExitCode {
     let report = sim::run(&options);
     print!("{report}");
     eprintln!("  {:.1} s of real time", start.elapsed().as_secs_f64());
-    if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if report.is_sound() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

@@ -12,7 +12,8 @@ pub struct Arc {
     pub to: Key,
 }
 
-/// Which keys a peer has won or lost, and to whom: what the anti-entropy of the layer above must move.
+/// Which keys a peer has won or lost, and to whom: what the anti-entropy of the layer above must
+/// move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ArcChange {
     /// These keys are now ours.
@@ -39,6 +40,10 @@ impl Arc {
 
     /// Share of the whole ring, 0 to 1.
     pub fn share(&self) -> f64 {
-        if self.from == self.to { 1.0 } else { self.from.distance_to(self.to).fraction() }
+        if self.from == self.to {
+            1.0
+        } else {
+            self.from.distance_to(self.to).fraction()
+        }
     }
 }

@@ -1,7 +1,8 @@
-//! Peers worth remembering: through them a lost peer finds the ring again, and a split ring its other half.
+//! Peers worth remembering: through them a lost peer finds the ring again, and a split ring its
+//! other half.
 //!
-//! Entry points given from outside are kept for good; peers met on the way replace each other at random, so that
-//! some of a lost half stay even during a long split.
+//! Entry points given from outside are kept for good; peers met on the way replace each other at
+//! random, so that some of a lost half stay even during a long split.
 
 use crate::{Contact, settings::Settings};
 use apoidea_model::PeerId;
@@ -21,7 +22,12 @@ pub(crate) struct Book {
 
 impl Book {
     pub fn new(me: PeerId, settings: &Settings) -> Self {
-        Book { me, entries: Vec::new(), met: Vec::new(), most_met: settings.remembered }
+        Book {
+            me,
+            entries: Vec::new(),
+            met: Vec::new(),
+            most_met: settings.remembered,
+        }
     }
 
     /// Keeps an entry point that someone outside of the ring has named.
@@ -75,7 +81,11 @@ impl Book {
     /// Everyone, each once.
     pub fn all(&self) -> Vec<Contact> {
         let is_new = |met: &&Contact| self.entries.iter().all(|entry| entry.id != met.id);
-        self.entries.iter().chain(self.met.iter().filter(is_new)).cloned().collect()
+        self.entries
+            .iter()
+            .chain(self.met.iter().filter(is_new))
+            .cloned()
+            .collect()
     }
 }
 
@@ -92,7 +102,13 @@ mod tests {
     #[test]
     fn entries_stay_and_others_replace_each_other() {
         let rng = &mut Xoshiro256PlusPlus::seed_from_u64(1);
-        let mut book = Book::new(peer(0).id, &Settings { remembered: 8, ..Settings::default() });
+        let mut book = Book::new(
+            peer(0).id,
+            &Settings {
+                remembered: 8,
+                ..Settings::default()
+            },
+        );
         book.entry(peer(1));
         (0..100).for_each(|n| book.met(&peer(n), rng));
         let all = book.all();
@@ -100,6 +116,11 @@ mod tests {
         assert!((8..=9).contains(&all.len()), "{}", all.len());
         let picked = book.pick(5, rng);
         assert_eq!(picked.len(), 5);
-        assert!(picked.iter().enumerate().all(|(i, a)| picked[..i].iter().all(|b| a.id != b.id)));
+        assert!(
+            picked
+                .iter()
+                .enumerate()
+                .all(|(i, a)| picked[..i].iter().all(|b| a.id != b.id))
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Arcs of other owners, remembered from their own answers, so that a warm lookup needs no hop.
 //!
-//! A wrong entry costs one redirected request: owners check every key, and a redirect or a failure removes the arc.
+//! A wrong entry costs one redirected request: owners check every key, and a redirect or a failure
+//! removes the arc.
 
 use crate::{Contact, arc::Arc, settings::Settings};
 use apoidea_model::{Key, PeerId, Time};
@@ -26,7 +27,12 @@ struct Known {
 impl ArcCache {
     pub fn new(settings: &Settings) -> Self {
         let (most, keep) = (settings.cached_arcs, settings.cached_for);
-        ArcCache { by_end: BTreeMap::new(), most, keep, evict_after: Key::from_bytes([0; 32]) }
+        ArcCache {
+            by_end: BTreeMap::new(),
+            most,
+            keep,
+            evict_after: Key::from_bytes([0; 32]),
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -43,21 +49,40 @@ impl ArcCache {
         if self.by_end.len() >= self.most && !self.by_end.contains_key(&end) {
             self.evict();
         }
-        self.by_end.insert(end, Known { from, owners, until: now + self.keep });
+        self.by_end.insert(
+            end,
+            Known {
+                from,
+                owners,
+                until: now + self.keep,
+            },
+        );
     }
 
     /// The owner of a key and the peers after it, as far as they are known.
     pub fn owners(&self, key: Key, now: Time) -> Option<&[Contact]> {
-        let (end, known) = self.by_end.range(key..).next().or_else(|| self.by_end.first_key_value())?;
-        let is_valid = now < known.until && Arc { from: known.from, to: *end }.contains(key);
+        let (end, known) = self
+            .by_end
+            .range(key..)
+            .next()
+            .or_else(|| self.by_end.first_key_value())?;
+        let is_valid = now < known.until
+            && Arc {
+                from: known.from,
+                to: *end,
+            }
+            .contains(key);
         is_valid.then_some(&known.owners)
     }
 
     /// Forgets what a peer owned, and everything that names it as a replica.
     pub fn forget(&mut self, peer: PeerId) {
         self.by_end.remove(&peer.key());
-        while let Some((&end, known)) =
-            self.by_end.range(..peer.key()).next_back().or_else(|| self.by_end.last_key_value())
+        while let Some((&end, known)) = self
+            .by_end
+            .range(..peer.key())
+            .next_back()
+            .or_else(|| self.by_end.last_key_value())
             && known.owners.iter().any(|owner| owner.id == peer)
         {
             self.by_end.remove(&end);
@@ -66,7 +91,11 @@ impl ArcCache {
 
     /// Makes room, each time a little further around the ring.
     fn evict(&mut self) {
-        let next = self.by_end.range(self.evict_after..).next().or_else(|| self.by_end.first_key_value());
+        let next = self
+            .by_end
+            .range(self.evict_after..)
+            .next()
+            .or_else(|| self.by_end.first_key_value());
         if let Some((&end, _)) = next {
             self.by_end.remove(&end);
             self.evict_after = end;
@@ -85,15 +114,28 @@ mod tests {
     }
 
     fn cache(most: usize) -> ArcCache {
-        ArcCache::new(&Settings { cached_arcs: most, ..Settings::default() })
+        ArcCache::new(&Settings {
+            cached_arcs: most,
+            ..Settings::default()
+        })
     }
 
     #[test]
     fn a_key_is_found_in_the_arc_that_holds_it_until_the_arc_is_old() {
         let mut cache = cache(9);
         cache.learn(peer(200).key(), vec![peer(10), peer(20)], Time::ZERO);
-        for (position, found) in [(5, true), (10, true), (250, true), (200, false), (11, false)] {
-            assert_eq!(cache.owners(peer(position).key(), Time::ZERO).is_some(), found, "{position}");
+        for (position, found) in [
+            (5, true),
+            (10, true),
+            (250, true),
+            (200, false),
+            (11, false),
+        ] {
+            assert_eq!(
+                cache.owners(peer(position).key(), Time::ZERO).is_some(),
+                found,
+                "{position}"
+            );
         }
         let old = Time::ZERO + Settings::default().cached_for;
         assert!(cache.owners(peer(5).key(), old).is_none());

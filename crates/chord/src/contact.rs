@@ -1,7 +1,8 @@
 //! A peer and how to reach it, as peers tell each other about peers.
 //!
-//! The ring orders and names peers by id alone; addresses travel along untouched, for the transport. Both types are
-//! bounded when they are decoded, so that nothing a stranger sends grows without limit.
+//! The ring orders and names peers by id alone; addresses travel along untouched, for the
+//! transport. Both types are bounded when they are decoded, so that nothing a stranger sends grows
+//! without limit.
 
 use apoidea_model::{Key, PeerId};
 use serde::{Deserialize, Serialize, Serializer};
@@ -52,7 +53,10 @@ impl Addresses {
 impl Contact {
     /// A peer reachable at these addresses.
     pub fn new(id: PeerId, addresses: &[SocketAddr]) -> Self {
-        Contact { id, addresses: Addresses::new(addresses) }
+        Contact {
+            id,
+            addresses: Addresses::new(addresses),
+        }
     }
 
     /// Its position on the ring.
@@ -62,7 +66,8 @@ impl Contact {
 }
 
 impl Contacts {
-    /// Longest list in any message: the full membership of the largest small ring with 32 successors, less oneself.
+    /// Longest list in any message: the full membership of the largest small ring with 32
+    /// successors, less oneself.
     pub const MAX: usize = 64;
 
     /// The first [`Self::MAX`] of these.
@@ -100,7 +105,11 @@ impl TryFrom<Vec<Contact>> for Contacts {
 }
 
 fn check_length(found: usize, most: usize) -> Result<(), TooMany> {
-    if found > most { Err(TooMany { found, most }) } else { Ok(()) }
+    if found > most {
+        Err(TooMany { found, most })
+    } else {
+        Ok(())
+    }
 }
 
 impl Serialize for Addresses {

@@ -18,7 +18,11 @@ impl Counters {
     pub fn all(&self) -> Vec<Counter> {
         let counter = |kind: Kind| {
             let (sent, received) = self.0[kind as usize];
-            Counter { kind, sent, received }
+            Counter {
+                kind,
+                sent,
+                received,
+            }
         };
         Kind::ALL.map(counter).to_vec()
     }

@@ -11,9 +11,11 @@ pub struct LookupId(pub u64);
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Take a position on the ring, through these peers and those already known. Without any: found a ring of one.
+    /// Take a position on the ring, through these peers and those already known. Without any: found
+    /// a ring of one.
     Join(Vec<Contact>),
-    /// Give the position up and tell the neighbours. What was owned must have been handed over before.
+    /// Give the position up and tell the neighbours. What was owned must have been handed over
+    /// before.
     Leave,
     /// Peers that may be members, from a discovery or an earlier run.
     Learned(Vec<Contact>),
@@ -46,7 +48,8 @@ pub enum Event {
 /// May a lookup be answered from memory?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Freshness {
-    /// From the own neighbourhood or the arc cache, where possible: the request itself will find out.
+    /// From the own neighbourhood or the arc cache, where possible: the request itself will find
+    /// out.
     Cached,
     /// Only by the owner's own word, given now.
     Fresh,
@@ -55,8 +58,8 @@ pub enum Freshness {
 /// Something to be done by the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Send this to that peer; failing quietly is fine, [`Event::Unreachable`] is better. A response goes back the way
-    /// its request came, and its contact may name no address.
+    /// Send this to that peer; failing quietly is fine, [`Event::Unreachable`] is better. A
+    /// response goes back the way its request came, and its contact may name no address.
     Send(Contact, Message),
     /// A lookup's answer.
     Found {
@@ -82,8 +85,8 @@ pub enum Action {
 pub enum Certainty {
     /// Its own.
     Confirmed,
-    /// The owner that everyone names is silent, and this is the next living peer: it becomes the owner with the next
-    /// rounds of stabilisation.
+    /// The owner that everyone names is silent, and this is the next living peer: it becomes the
+    /// owner with the next rounds of stabilisation.
     Presumed,
     /// Ours: from the neighbourhood or the arc cache.
     Remembered,
@@ -110,7 +113,8 @@ pub enum NotFound {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Without a position, by choice: a worker, or before the start, or after having left. Lookups work.
+    /// Without a position, by choice: a worker, or before the start, or after having left. Lookups
+    /// work.
     #[default]
     Outside,
     /// Looking for the own place; owns nothing yet.

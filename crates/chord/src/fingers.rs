@@ -1,6 +1,8 @@
-//! Long-range pointers: the owner of `me + 2^e`, for every e that reaches beyond the successors (Chord §4.3).
+//! Long-range pointers: the owner of `me + 2^e`, for every e that reaches beyond the successors
+//! (Chord §4.3).
 //!
-//! They make lookups short and never affect which answer is right: a missing or stale finger costs hops, no more.
+//! They make lookups short and never affect which answer is right: a missing or stale finger costs
+//! hops, no more.
 
 use crate::Contact;
 use apoidea_model::{Key, PeerId};
@@ -29,7 +31,11 @@ impl Fingers {
             return None;
         }
         // One that cannot be found must not keep the others waiting: it comes every other time.
-        let missing = self.farthest_first.iter().position(Option::is_none).filter(|at| at + 1 != self.next);
+        let missing = self
+            .farthest_first
+            .iter()
+            .position(Option::is_none)
+            .filter(|at| at + 1 != self.next);
         let index = missing.unwrap_or(self.next % self.farthest_first.len());
         self.next = index + 1;
         Some(Key::BITS - 1 - index)
@@ -44,9 +50,12 @@ impl Fingers {
         self.farthest_first.get(Key::BITS - 1 - exponent)?.as_ref()
     }
 
-    /// Points a finger at this peer; what it pointed at before is forgotten. Returns whether it is another peer.
+    /// Points a finger at this peer; what it pointed at before is forgotten. Returns whether it is
+    /// another peer.
     pub fn set(&mut self, exponent: usize, contact: Contact) -> bool {
-        let Some(finger) = self.farthest_first.get_mut(Key::BITS - 1 - exponent) else { return false };
+        let Some(finger) = self.farthest_first.get_mut(Key::BITS - 1 - exponent) else {
+            return false;
+        };
         let is_new = finger.as_ref().is_none_or(|old| old.id != contact.id);
         *finger = Some(contact);
         is_new
@@ -54,7 +63,8 @@ impl Fingers {
 
     /// Refreshes the finger to this peer next: it was silent once.
     pub fn doubt(&mut self, peer: PeerId) {
-        let is_it = |finger: &Option<Contact>| finger.as_ref().is_some_and(|contact| contact.id == peer);
+        let is_it =
+            |finger: &Option<Contact>| finger.as_ref().is_some_and(|contact| contact.id == peer);
         if let Some(index) = self.farthest_first.iter().position(is_it) {
             self.next = index;
         }
@@ -100,7 +110,10 @@ impl Fingers {
 fn leading_zeros(distance: Key) -> usize {
     let bytes = distance.as_bytes();
     let zero_bytes = bytes.iter().take_while(|&&byte| byte == 0).count();
-    zero_bytes * 8 + bytes.get(zero_bytes).map_or(0, |byte| byte.leading_zeros() as usize)
+    zero_bytes * 8
+        + bytes
+            .get(zero_bytes)
+            .map_or(0, |byte| byte.leading_zeros() as usize)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Requests that wait for their answer.
 //!
-//! An answer counts only while its request waits, and only from the peer that was asked; everything else is late or
-//! forged and falls on the floor.
+//! An answer counts only while its request waits, and only from the peer that was asked; everything
+//! else is late or forged and falls on the floor.
 
 use crate::{Contact, message::RequestId};
 use apoidea_model::{PeerId, Time};
@@ -78,13 +78,23 @@ impl InFlight {
         }
         self.next = self.next.wrapping_add(1);
         let id = RequestId(self.next);
-        self.pending.push(Pending { id, to, purpose, sent, deadline, attempt: 1 });
+        self.pending.push(Pending {
+            id,
+            to,
+            purpose,
+            sent,
+            deadline,
+            attempt: 1,
+        });
         Some(id)
     }
 
     /// The request that this answers, if it still waits for this peer.
     pub fn answered(&mut self, id: RequestId, from: PeerId) -> Option<Pending> {
-        let at = self.pending.iter().position(|p| p.id == id && p.to.id == from)?;
+        let at = self
+            .pending
+            .iter()
+            .position(|p| p.id == id && p.to.id == from)?;
         Some(self.pending.swap_remove(at))
     }
 
@@ -107,7 +117,9 @@ impl InFlight {
 
     /// Is this peer already being asked for this reason?
     pub fn is_asked(&self, peer: PeerId, purpose: &Purpose) -> bool {
-        self.pending.iter().any(|p| p.to.id == peer && p.purpose == *purpose)
+        self.pending
+            .iter()
+            .any(|p| p.to.id == peer && p.purpose == *purpose)
     }
 
     /// Gives every request more time, as if it had just been sent.
@@ -121,12 +133,14 @@ impl InFlight {
 
     /// Forgets every request except those of lookups.
     pub fn keep_lookups(&mut self) {
-        self.pending.retain(|p| matches!(p.purpose, Purpose::Find { .. }));
+        self.pending
+            .retain(|p| matches!(p.purpose, Purpose::Find { .. }));
     }
 
     /// Forgets the requests of a finished lookup.
     pub fn drop_lookup(&mut self, finished: u32) {
-        self.pending.retain(|p| !matches!(p.purpose, Purpose::Find { lookup, .. } if lookup == finished));
+        self.pending
+            .retain(|p| !matches!(p.purpose, Purpose::Find { lookup, .. } if lookup == finished));
     }
 
     /// Forgets everything.
@@ -136,6 +150,10 @@ impl InFlight {
 
     /// When the next request's time is over.
     pub fn earliest(&self) -> Time {
-        self.pending.iter().map(|p| p.deadline).min().unwrap_or(Time::NEVER)
+        self.pending
+            .iter()
+            .map(|p| p.deadline)
+            .min()
+            .unwrap_or(Time::NEVER)
     }
 }

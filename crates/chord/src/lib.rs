@@ -1,8 +1,9 @@
 //! The ring: who is responsible for a key, kept by peers that come and go (Chord, made correct).
 //!
-//! [`Ring`] is a state machine: [`Ring::handle`] takes an [`Event`] with the time and a source of randomness and
-//! returns [`Action`]s; [`Ring::next_timeout`] says when it wants to be woken. It does no I/O; sockets, connections
-//! and identities belong to the overlay. [`sim`] runs thousands of rings in one thread from a seed.
+//! [`Ring`] is a state machine: [`Ring::handle`] takes an [`Event`] with the time and a source of
+//! randomness and returns [`Action`]s; [`Ring::next_timeout`] says when it wants to be woken. It
+//! does no I/O; sockets, connections and identities belong to the overlay. [`sim`] runs thousands
+//! of rings in one thread from a seed.
 
 mod arc;
 mod book;

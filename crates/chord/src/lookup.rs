@@ -1,8 +1,9 @@
 //! One iterative lookup: whom to ask next on the way to a key's owner, and when to stop.
 //!
-//! Candidates stand before the key or at and after it. The nearest living one before the key knows the owner; the
-//! owner confirms. Answers may only name peers nearer to the key than the answerer, so that every hop advances and a
-//! liar cannot lead a lookup in circles. Who is asked how, and with which timeout, is the ring's business.
+//! Candidates stand before the key or at and after it. The nearest living one before the key knows
+//! the owner; the owner confirms. Answers may only name peers nearer to the key than the answerer,
+//! so that every hop advances and a liar cannot lead a lookup in circles. Who is asked how, and
+//! with which timeout, is the ring's business.
 
 use crate::{Contact, message::Request};
 use apoidea_model::{Key, PeerId, Time};
@@ -126,20 +127,31 @@ impl Lookup {
     /// What to ask a peer on the way.
     pub fn request(&self) -> Request {
         let Goal::User { count, .. } = self.goal else {
-            return Request::Find { key: self.target, successors: 0 };
+            return Request::Find {
+                key: self.target,
+                successors: 0,
+            };
         };
         let successors = u8::try_from(count.saturating_sub(1)).unwrap_or(u8::MAX);
-        Request::Find { key: self.target, successors }
+        Request::Find {
+            key: self.target,
+            successors,
+        }
     }
 
     /// Peers to begin with, as this peer knows them.
     pub fn begin(&mut self, before: &[Contact], after: &[Contact]) {
-        before.iter().for_each(|contact| self.insert(contact, Side::Before, 1));
-        after.iter().for_each(|contact| self.insert(contact, Side::After, 1));
+        before
+            .iter()
+            .for_each(|contact| self.insert(contact, Side::Before, 1));
+        after
+            .iter()
+            .for_each(|contact| self.insert(contact, Side::After, 1));
         self.covered |= !after.is_empty();
     }
 
-    /// May the search begin again with what the asker itself knows? Only so often, or it would never end.
+    /// May the search begin again with what the asker itself knows? Only so often, or it would
+    /// never end.
     pub fn may_begin_again(&mut self) -> bool {
         self.beginnings += 1;
         self.beginnings <= MAX_BEGINNINGS
@@ -188,7 +200,11 @@ impl Lookup {
 
     /// How many peers were asked one after the other to reach this one, itself included.
     pub fn depth(&self, peer: PeerId) -> u32 {
-        self.before.iter().chain(&self.after).find(|c| c.contact.id == peer).map_or(0, |c| c.depth)
+        self.before
+            .iter()
+            .chain(&self.after)
+            .find(|c| c.contact.id == peer)
+            .map_or(0, |c| c.depth)
     }
 
     /// What to do now; to be repeated while it says [`Step::Ask`].
@@ -196,7 +212,12 @@ impl Lookup {
         if self.asked >= MAX_ASKED {
             return self.after_too_many();
         }
-        let in_flight = self.before.iter().chain(&self.after).filter(|c| c.state == State::Asked).count();
+        let in_flight = self
+            .before
+            .iter()
+            .chain(&self.after)
+            .filter(|c| c.state == State::Asked)
+            .count();
         if in_flight >= self.allowed_in_flight() {
             return Step::Wait;
         }
@@ -218,16 +239,23 @@ impl Lookup {
             return self.ask(Side::Before, at);
         }
         let is_waiting = |c: &Candidate| matches!(c.state, State::Asked | State::Slow);
-        if self.before.iter().chain(&self.after).any(is_waiting) { Step::Wait } else { self.ask_aside() }
+        if self.before.iter().chain(&self.after).any(is_waiting) {
+            Step::Wait
+        } else {
+            self.ask_aside()
+        }
     }
 
-    /// All that the nearest living peer has named are dead; but there are always some right behind it that it has not
-    /// named, because others were nearer to the target.
+    /// All that the nearest living peer has named are dead; but there are always some right behind
+    /// it that it has not named, because others were nearer to the target.
     fn ask_aside(&mut self) -> Step {
         let Some(at) = self.before.iter().position(|c| c.state == State::Answered) else {
             return Step::DeadEnd;
         };
-        let Some(nearest_dead) = at.checked_sub(1).map(|dead| self.before[dead].contact.key()) else {
+        let Some(nearest_dead) = at
+            .checked_sub(1)
+            .map(|dead| self.before[dead].contact.key())
+        else {
             return Step::DeadEnd;
         };
         if self.last_aside == Some(nearest_dead) {
@@ -248,21 +276,26 @@ impl Lookup {
         }
     }
 
-    /// Nobody knows a way around the silent peers: were they only slow? Asked once more, with more patience.
+    /// Nobody knows a way around the silent peers: were they only slow? Asked once more, with more
+    /// patience.
     fn try_silent_again(&mut self, nearest_living: usize) -> Step {
         if self.has_tried_again {
             return Step::DeadEnd;
         }
         self.has_tried_again = true;
         self.asked = 0;
-        for candidate in self.before[..nearest_living].iter_mut().filter(|c| c.state == State::Dead) {
+        for candidate in self.before[..nearest_living]
+            .iter_mut()
+            .filter(|c| c.state == State::Dead)
+        {
             candidate.state = State::New;
         }
         self.step()
     }
 
-    /// Is silence no answer yet? So it is the second time that the silent are asked, and in a search for another ring:
-    /// the one remembered peer that it begins with may be farther away than anyone on this ring.
+    /// Is silence no answer yet? So it is the second time that the silent are asked, and in a
+    /// search for another ring: the one remembered peer that it begins with may be farther away
+    /// than anyone on this ring.
     pub fn is_patient(&self) -> bool {
         self.has_tried_again || self.goal == Goal::Check
     }
@@ -270,18 +303,27 @@ impl Lookup {
     /// The more are silent, the more are asked at a time.
     fn allowed_in_flight(&self) -> usize {
         let is_silent = |c: &&Candidate| matches!(c.state, State::Dead | State::Slow);
-        let silent = self.before.iter().chain(&self.after).filter(is_silent).count();
+        let silent = self
+            .before
+            .iter()
+            .chain(&self.after)
+            .filter(is_silent)
+            .count();
         (self.parallel + silent / 2).min(self.parallel.max(MAX_PARALLEL))
     }
 
-    /// The peers before the key have said their word; `at` is the first one after it that is not dead.
+    /// The peers before the key have said their word; `at` is the first one after it that is not
+    /// dead.
     fn settle(&mut self, at: usize) -> Step {
         match self.after[at].state {
             State::New => self.ask(Side::After, at),
             State::Answered => {
                 let alive = self.after[at..].iter().filter(|c| c.state != State::Dead);
                 let owners = alive.map(|c| c.contact.clone()).collect();
-                Step::Presume { owners, hops: self.after[at].depth }
+                Step::Presume {
+                    owners,
+                    hops: self.after[at].depth,
+                }
             }
             State::Slow => match self.after.iter().position(|c| c.state == State::New) {
                 Some(next) => self.ask(Side::After, next),
@@ -293,7 +335,9 @@ impl Lookup {
 
     /// Everyone named after the target is dead: search on behind the last of them.
     fn move_on(&mut self) -> Step {
-        let Some(last) = self.after.last() else { return Step::DeadEnd };
+        let Some(last) = self.after.last() else {
+            return Step::DeadEnd;
+        };
         self.target = last.contact.key().plus_power_of_two(0);
         self.moved_on = true;
         self.covered = false;
@@ -302,16 +346,27 @@ impl Lookup {
             self.mark(dead.contact.id, State::Dead);
         }
         let mut again = 0;
-        for candidate in self.before.iter_mut().filter(|c| c.state == State::Answered).take(ASKED_AGAIN) {
+        for candidate in self
+            .before
+            .iter_mut()
+            .filter(|c| c.state == State::Answered)
+            .take(ASKED_AGAIN)
+        {
             candidate.state = State::New;
             again += 1;
         }
-        if again == 0 { Step::DeadEnd } else { self.step() }
+        if again == 0 {
+            Step::DeadEnd
+        } else {
+            self.step()
+        }
     }
 
     fn ask_hint(&mut self, hint: PeerId) -> Step {
-        let place =
-            |list: &[Candidate]| list.iter().position(|c| c.contact.id == hint && c.state == State::New);
+        let place = |list: &[Candidate]| {
+            list.iter()
+                .position(|c| c.contact.id == hint && c.state == State::New)
+        };
         if let Some(at) = place(&self.before) {
             self.ask(Side::Before, at)
         } else if let Some(at) = place(&self.after) {
@@ -342,7 +397,9 @@ impl Lookup {
             Side::After => c.contact.key() == target || c.contact.key().between(target, key),
         });
         if list.len() >= MAX_CANDIDATES {
-            let Some(farthest) = list.iter().rposition(|c| !matches!(c.state, State::Asked | State::Slow))
+            let Some(farthest) = list
+                .iter()
+                .rposition(|c| !matches!(c.state, State::Asked | State::Slow))
             else {
                 return;
             };
@@ -351,14 +408,25 @@ impl Lookup {
             }
             list.remove(farthest);
         }
-        list.insert(at, Candidate { contact: contact.clone(), depth, state: State::New });
+        list.insert(
+            at,
+            Candidate {
+                contact: contact.clone(),
+                depth,
+                state: State::New,
+            },
+        );
     }
 
-    /// Everyone but the peer at the target stands before it, if one only goes far enough around; a hint counts as
-    /// after it, where the old owner of a key is.
+    /// Everyone but the peer at the target stands before it, if one only goes far enough around; a
+    /// hint counts as after it, where the old owner of a key is.
     fn side(&self, key: Key) -> Side {
         let is_known_before = self.before.iter().any(|c| c.contact.key() == key);
-        if is_known_before { Side::Before } else { Side::After }
+        if is_known_before {
+            Side::Before
+        } else {
+            Side::After
+        }
     }
 
     fn mark(&mut self, peer: PeerId, state: State) {
@@ -433,7 +501,10 @@ mod tests {
         lookup.died(peer(110).id);
         assert_eq!(asked(&mut lookup), [120]);
         lookup.closer(peer(120).id, &[], &peers([110]));
-        let presumed = Step::Presume { owners: peers([120, 130]).to_vec(), hops: 2 };
+        let presumed = Step::Presume {
+            owners: peers([120, 130]).to_vec(),
+            hops: 2,
+        };
         assert_eq!(lookup.step(), presumed);
     }
 
@@ -481,7 +552,11 @@ mod tests {
         lookup.died(peer(80).id);
         assert_eq!(lookup.step(), Step::AskAside(peer(50), peer(80).key()));
         lookup.closer(peer(50).id, &peers([70]), &peers([80, 95]));
-        assert_eq!(asked(&mut lookup), [95, 70], "two at a time, after two were silent");
+        assert_eq!(
+            asked(&mut lookup),
+            [95, 70],
+            "two at a time, after two were silent"
+        );
     }
 
     #[test]
@@ -498,11 +573,17 @@ mod tests {
         let mut lookup = Lookup::new(1, Key::from_bytes([255; 32]), Goal::Join, 1, Time::ZERO);
         lookup.begin(&peers([1]), &[]);
         for step in 0..u32::MAX {
-            let Step::Ask(contact, _) = lookup.step() else { break };
+            let Step::Ask(contact, _) = lookup.step() else {
+                break;
+            };
             assert!(step < 1000, "still going");
             let mut nearer = *contact.key().as_bytes();
             nearer[31] += 1;
-            lookup.closer(contact.id, &[Contact::new(PeerId::at(Key::from_bytes(nearer)), &[])], &[]);
+            lookup.closer(
+                contact.id,
+                &[Contact::new(PeerId::at(Key::from_bytes(nearer)), &[])],
+                &[],
+            );
         }
         assert_eq!(lookup.step(), Step::TooLong);
     }

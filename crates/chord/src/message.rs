@@ -1,7 +1,8 @@
 //! What peers say to each other to keep the ring and to find owners.
 //!
-//! The transport authenticates who speaks; a message therefore never names its sender. Lists travel only when they
-//! have changed: both sides remember a [`Version`]. Whether an answer makes sense is judged where it is used.
+//! The transport authenticates who speaks; a message therefore never names its sender. Lists travel
+//! only when they have changed: both sides remember a [`Version`]. Whether an answer makes sense is
+//! judged where it is used.
 
 use crate::{
     Contact,
@@ -40,7 +41,8 @@ pub enum Request {
         addresses: Addresses,
         /// The state of the successor list that the asker has from this peer.
         known: Option<Version>,
-        /// The asker's predecessors, nearest first, where they changed since the last acknowledged time.
+        /// The asker's predecessors, nearest first, where they changed since the last acknowledged
+        /// time.
         predecessors: Option<Contacts>,
     },
     /// Tell me your neighbours, without considering me.
@@ -172,7 +174,8 @@ pub enum Kind {
 }
 
 impl Message {
-    /// Longest encoding of a valid message, in bytes; a transport may refuse anything longer unread.
+    /// Longest encoding of a valid message, in bytes; a transport may refuse anything longer
+    /// unread.
     pub const MAX_BYTES: usize = 16 * 1024;
 
     /// What it is about.
@@ -218,11 +221,18 @@ mod tests {
 
     #[test]
     fn the_longest_message_fits_its_bound() {
-        let address = "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535".parse().unwrap();
+        let address = "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535"
+            .parse()
+            .unwrap();
         let contact = Contact::new(PeerId::at(Key::hash("a")), &[address; Addresses::MAX]);
         let all = || Contacts::new(vec![contact.clone(); Contacts::MAX]);
-        let longest =
-            Message::Response(RequestId(u32::MAX), Response::Closer { before: all(), after: all() });
+        let longest = Message::Response(
+            RequestId(u32::MAX),
+            Response::Closer {
+                before: all(),
+                after: all(),
+            },
+        );
         let bytes = postcard::to_stdvec(&longest).unwrap();
         assert!(bytes.len() <= Message::MAX_BYTES, "{}", bytes.len());
         assert_eq!(postcard::from_bytes::<Message>(&bytes).unwrap(), longest);

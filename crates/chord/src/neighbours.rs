@@ -1,7 +1,9 @@
-//! The peers next to this one: successors clockwise, predecessors anticlockwise, both nearest first.
+//! The peers next to this one: successors clockwise, predecessors anticlockwise, both nearest
+//! first.
 //!
-//! Only the first successor and the first predecessor are pointers of the protocol, adopted after their peers have
-//! answered; the rest is what those two said, and is checked for order whenever it comes in.
+//! Only the first successor and the first predecessor are pointers of the protocol, adopted after
+//! their peers have answered; the rest is what those two said, and is checked for order whenever it
+//! comes in.
 
 use crate::{Contact, message::Version};
 use apoidea_model::{Key, PeerId};
@@ -75,7 +77,11 @@ impl Neighbours {
 
     /// Both lists as one run clockwise, this peer in the middle.
     pub fn run<'a>(&'a self, me: &'a Contact) -> impl Iterator<Item = &'a Contact> {
-        self.predecessors.iter().rev().chain([me]).chain(&self.successors)
+        self.predecessors
+            .iter()
+            .rev()
+            .chain([me])
+            .chain(&self.successors)
     }
 
     /// Is the key within the run, after its first peer?
@@ -102,7 +108,8 @@ impl Neighbours {
         }
         if self.predecessors.iter().skip(1).any(|c| c.id == gone) {
             let first = self.predecessors.first().map(|c| c.id);
-            self.predecessors.retain(|c| Some(c.id) == first || c.id != gone);
+            self.predecessors
+                .retain(|c| Some(c.id) == first || c.id != gone);
             self.predecessors_version = self.predecessors_version.wrapping_add(1);
         }
     }
@@ -132,7 +139,11 @@ pub(crate) fn clockwise<'a>(
 }
 
 /// The part of a list that runs strictly anticlockwise from `from`, without reaching it again.
-fn anticlockwise<'a>(from: Key, list: impl IntoIterator<Item = &'a Contact>, most: usize) -> Vec<Contact> {
+fn anticlockwise<'a>(
+    from: Key,
+    list: impl IntoIterator<Item = &'a Contact>,
+    most: usize,
+) -> Vec<Contact> {
     let mut kept: Vec<Contact> = Vec::new();
     for contact in list.into_iter().take(most) {
         let last = kept.last().map_or(from, Contact::key);
@@ -176,21 +187,36 @@ mod tests {
             (&[100, 110], &[]),
             (&[120, 130, 140, 150, 160], &[120, 130, 140, 150]),
         ] {
-            assert_eq!(positions(neighbours(list, &[]).successors()), kept, "{list:?}");
+            assert_eq!(
+                positions(neighbours(list, &[]).successors()),
+                kept,
+                "{list:?}"
+            );
         }
-        for (list, kept) in
-            [(&[90, 10, 250][..], &[90, 10, 250][..]), (&[90, 95], &[90]), (&[90, 100, 80], &[90])]
-        {
-            assert_eq!(positions(neighbours(&[], list).predecessors()), kept, "{list:?}");
+        for (list, kept) in [
+            (&[90, 10, 250][..], &[90, 10, 250][..]),
+            (&[90, 95], &[90]),
+            (&[90, 100, 80], &[90]),
+        ] {
+            assert_eq!(
+                positions(neighbours(&[], list).predecessors()),
+                kept,
+                "{list:?}"
+            );
         }
     }
 
     #[test]
     fn the_span_runs_from_the_farthest_predecessor_to_the_farthest_successor() {
         let neighbours = neighbours(&[120, 150], &[80, 60]);
-        for (position, inside) in
-            [(61, true), (60, false), (100, true), (150, true), (151, false), (20, false)]
-        {
+        for (position, inside) in [
+            (61, true),
+            (60, false),
+            (100, true),
+            (150, true),
+            (151, false),
+            (20, false),
+        ] {
             assert_eq!(neighbours.span(peer(position).key()), inside, "{position}");
         }
         assert!(!Neighbours::new(peer(100).id, 4, 0).span(peer(1).key()));
@@ -200,7 +226,10 @@ mod tests {
     fn lists_that_meet_are_the_whole_ring() {
         assert!(neighbours(&[120, 130, 140, 150], &[80, 60, 20, 150]).meet());
         assert!(!neighbours(&[120, 130, 140, 150], &[80, 60, 20, 160]).meet());
-        assert!(neighbours(&[120, 150], &[80, 130]).meet(), "one of them is out of date");
+        assert!(
+            neighbours(&[120, 150], &[80, 130]).meet(),
+            "one of them is out of date"
+        );
         assert!(neighbours(&[120], &[120]).meet());
     }
 }

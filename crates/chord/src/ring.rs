@@ -1,8 +1,9 @@
 //! The ring as one peer sees it: a state machine without I/O, clock or randomness of its own.
 //!
-//! This is Chord as corrected by Zave (arXiv 1502.06461, 1610.01140), with a full roster while the ring is small.
-//! A driver passes in what happened and carries out what comes back; the simulator drives the same code. The parts
-//! of the protocol stand in the files below: asking and answering, stabilising, joining, few peers, merging, seeking.
+//! This is Chord as corrected by Zave (arXiv 1502.06461, 1610.01140), with a full roster while the
+//! ring is small. A driver passes in what happened and carries out what comes back; the simulator
+//! drives the same code. The parts of the protocol stand in the files below: asking and answering,
+//! stabilising, joining, few peers, merging, seeking.
 
 mod answer;
 mod ask;
@@ -37,7 +38,8 @@ use std::time::Duration;
 
 pub use view::Ownership;
 
-/// A timer this late means that the machine was asleep, and that silence says nothing about the others.
+/// A timer this late means that the machine was asleep, and that silence says nothing about the
+/// others.
 const PAUSED_AFTER: Duration = Duration::from_secs(2);
 
 /// Rounds in the time of one while the ring outgrows its roster.
@@ -63,7 +65,8 @@ pub struct Ring {
     precede_next: Option<Contact>,
     /// Which state of whose successor list ours was made from.
     known: Option<(PeerId, Version)>,
-    /// To whom our predecessors were told, in which state; and in which state they are just being told.
+    /// To whom our predecessors were told, in which state; and in which state they are just being
+    /// told.
     told: Option<(PeerId, Version)>,
     telling: Version,
     round_trips: RoundTrips,
@@ -105,7 +108,11 @@ impl Ring {
     /// A peer outside of any ring, reachable as `me` says.
     pub fn new(me: Contact, settings: Settings) -> Self {
         let r = settings.successors.clamp(2, Settings::MAX_SUCCESSORS);
-        let settings = Settings { successors: r, parallel: settings.parallel.max(1), ..settings };
+        let settings = Settings {
+            successors: r,
+            parallel: settings.parallel.max(1),
+            ..settings
+        };
         Ring {
             phase: Phase::Outside,
             scale: Scale::Small,
@@ -140,16 +147,25 @@ impl Ring {
         }
     }
 
-    /// Takes in what happened and returns what is to be done, in order. A `now` that runs backwards is taken as
-    /// unchanged; a long gap is taken as a pause of the machine.
+    /// Takes in what happened and returns what is to be done, in order. A `now` that runs backwards
+    /// is taken as unchanged; a long gap is taken as a pause of the machine.
     pub fn handle(&mut self, event: Event, now: Time, rng: &mut dyn Rng) -> Vec<Action> {
-        let mut turn = Turn { now: now.max(self.now), rng, actions: Vec::new() };
+        let mut turn = Turn {
+            now: now.max(self.now),
+            rng,
+            actions: Vec::new(),
+        };
         self.notice_pause(&mut turn);
         self.now = turn.now;
         match event {
             Event::Received(from, message) => self.receive(&mut turn, from, message),
             Event::Timeout => self.wake(&mut turn),
-            Event::Lookup { id, key, count, freshness } => self.look_up(&mut turn, id, key, count, freshness),
+            Event::Lookup {
+                id,
+                key,
+                count,
+                freshness,
+            } => self.look_up(&mut turn, id, key, count, freshness),
             Event::Unreachable(peer) => self.unreachable(&mut turn, peer),
             Event::Redirected { by, .. } => self.cache.forget(by),
             Event::Learned(contacts) => self.learn(contacts),
@@ -162,7 +178,10 @@ impl Ring {
 
     /// When [`Event::Timeout`] is wanted next.
     pub fn next_timeout(&self) -> Time {
-        self.in_flight.earliest().min(self.round_at).min(self.check_at)
+        self.in_flight
+            .earliest()
+            .min(self.round_at)
+            .min(self.check_at)
     }
 
     /// This peer can now be reached elsewhere; neighbours learn of it with the next rounds.
@@ -176,7 +195,10 @@ impl Ring {
             return;
         }
         self.counters.received(message.kind());
-        let is_question = matches!(message, Message::Request(_, Request::Find { .. } | Request::Neighbours));
+        let is_question = matches!(
+            message,
+            Message::Request(_, Request::Find { .. } | Request::Neighbours)
+        );
         if !is_question && self.departed.contains(from, turn.now) {
             return;
         }
@@ -184,21 +206,27 @@ impl Ring {
         match message {
             Message::Request(id, request) => self.answer(turn, from, id, request),
             Message::Response(id, response) => self.take_response(turn, from, id, response),
-            Message::Notice(Notice::Leaving { predecessor, successors }) => {
+            Message::Notice(Notice::Leaving {
+                predecessor,
+                successors,
+            }) => {
                 self.take_leave(turn, from, predecessor, successors);
             }
-            Message::Notice(Notice::OtherRing { through }) => self.hear_of_other_ring(turn, through),
+            Message::Notice(Notice::OtherRing { through }) => {
+                self.hear_of_other_ring(turn, through)
+            }
         }
     }
 
-    /// The machine slept: nobody's silence counts. After a long sleep everyone else has taken us for dead, and a
-    /// rejoiner starts with fresh state.
+    /// The machine slept: nobody's silence counts. After a long sleep everyone else has taken us
+    /// for dead, and a rejoiner starts with fresh state.
     fn notice_pause(&mut self, turn: &mut Turn<'_>) {
         let late = turn.now.since(self.next_timeout().max(self.now));
         if late < PAUSED_AFTER {
             return;
         }
-        self.in_flight.postpone(turn.now + self.settings.first_timeout);
+        self.in_flight
+            .postpone(turn.now + self.settings.first_timeout);
         let is_among_others = matches!(self.phase, Phase::Member);
         if is_among_others && turn.now.since(self.now) >= self.settings.absent_after {
             self.start_over(turn);
@@ -233,7 +261,8 @@ impl Ring {
         }
     }
 
-    /// Time between two rounds: shorter while many have come at once, whom the lists of neighbours lack.
+    /// Time between two rounds: shorter while many have come at once, whom the lists of neighbours
+    /// lack.
     fn pace(&self, now: Time) -> Duration {
         let is_growing = self.scale == Scale::Large && self.has_just_counted_many(now);
         self.settings.stabilize_every / if is_growing { GROWING_PACE } else { 1 }
@@ -247,7 +276,9 @@ impl Ring {
     }
 
     fn learn(&mut self, contacts: Vec<Contact>) {
-        contacts.into_iter().for_each(|contact| self.book.entry(contact));
+        contacts
+            .into_iter()
+            .for_each(|contact| self.book.entry(contact));
     }
 
     /// Tells the driver what this turn has changed.
@@ -268,14 +299,23 @@ impl Ring {
         let successor = self.neighbours.head().map(|head| head.id);
         match (old, new) {
             (None, None) => None,
-            (None, Some(arc)) => Some(ArcChange::Gained { arc, from: successor }),
+            (None, Some(arc)) => Some(ArcChange::Gained {
+                arc,
+                from: successor,
+            }),
             (Some(arc), None) => Some(ArcChange::Lost { arc, to: None }),
             (Some(old), Some(new)) if new.from.between(old.from, old.to) => Some(ArcChange::Lost {
-                arc: Arc { from: old.from, to: new.from },
+                arc: Arc {
+                    from: old.from,
+                    to: new.from,
+                },
                 to: Some(PeerId::at(new.from)),
             }),
             (Some(old), Some(new)) => Some(ArcChange::Gained {
-                arc: Arc { from: new.from, to: old.from },
+                arc: Arc {
+                    from: new.from,
+                    to: old.from,
+                },
                 from: Some(PeerId::at(old.from)),
             }),
         }

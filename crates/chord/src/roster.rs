@@ -1,7 +1,8 @@
 //! Full membership of a small ring: everyone who has answered, kept in ring order.
 //!
-//! Chord's anomalies live in rings that are not much larger than the successor list (Zave 2015 §4), so up to 2r + 1
-//! peers each member knows every other and computes its neighbours instead of negotiating them.
+//! Chord's anomalies live in rings that are not much larger than the successor list (Zave 2015 §4),
+//! so up to 2r + 1 peers each member knows every other and computes its neighbours instead of
+//! negotiating them.
 
 use crate::{Contact, Contacts};
 use apoidea_model::{Key, PeerId};
@@ -30,7 +31,8 @@ impl Roster {
         self.place(id).is_ok()
     }
 
-    /// Adds a member that has answered or spoken, or its new addresses; returns whether anything changed.
+    /// Adds a member that has answered or spoken, or its new addresses; returns whether anything
+    /// changed.
     pub fn add(&mut self, member: Contact) -> bool {
         let was_unheard = self.unheard.contains(&member.id);
         self.unheard.retain(|id| *id != member.id);
@@ -57,7 +59,11 @@ impl Roster {
 
     /// Members that have not answered yet.
     pub fn unheard(&self) -> Vec<Contact> {
-        self.members.iter().filter(|member| self.unheard.contains(&member.id)).cloned().collect()
+        self.members
+            .iter()
+            .filter(|member| self.unheard.contains(&member.id))
+            .cloned()
+            .collect()
     }
 
     fn place_in_order(&mut self, member: Contact) -> bool {
@@ -94,12 +100,19 @@ impl Roster {
     /// Members anticlockwise, beginning with the last before `key`.
     pub fn anticlockwise(&self, key: Key) -> impl Iterator<Item = &Contact> {
         let start = self.members.partition_point(|member| member.key() < key);
-        self.members[..start].iter().rev().chain(self.members[start..].iter().rev())
+        self.members[..start]
+            .iter()
+            .rev()
+            .chain(self.members[start..].iter().rev())
     }
 
-    /// The same sum means the same members, this peer included. Ids are hashes, so a sum of their heads is enough.
+    /// The same sum means the same members, this peer included. Ids are hashes, so a sum of their
+    /// heads is enough.
     pub fn digest(&self, me: PeerId) -> u64 {
-        self.members.iter().map(|member| head(member.id)).fold(head(me), u64::wrapping_add)
+        self.members
+            .iter()
+            .map(|member| head(member.id))
+            .fold(head(me), u64::wrapping_add)
     }
 
     fn place(&self, id: PeerId) -> Result<usize, usize> {
@@ -109,7 +122,10 @@ impl Roster {
 
 fn head(id: PeerId) -> u64 {
     let key = id.key();
-    let (first, _) = key.as_bytes().split_first_chunk().expect("a key has 32 bytes, more than 8");
+    let (first, _) = key
+        .as_bytes()
+        .split_first_chunk()
+        .expect("a key has 32 bytes, more than 8");
     u64::from_be_bytes(*first)
 }
 

@@ -45,9 +45,14 @@ impl RoundTrips {
 
     /// How long to wait for this peer.
     pub fn timeout(&self, peer: PeerId, settings: &Settings) -> Duration {
-        let known = self.place(peer).ok().map(|at| self.peers[at].1).or(self.anyone);
+        let known = self
+            .place(peer)
+            .ok()
+            .map(|at| self.peers[at].1)
+            .or(self.anyone);
         let timeout = known.map_or(settings.first_timeout, Estimate::timeout);
-        // If nobody answers in time, the own line may be slow: otherwise every answer would come too late, for ever.
+        // If nobody answers in time, the own line may be slow: otherwise every answer would come
+        // too late, for ever.
         let timeout = timeout * (1 << (self.unanswered / PATIENT_AFTER).min(4));
         timeout.clamp(settings.least_timeout, settings.most_timeout)
     }
@@ -59,8 +64,12 @@ impl RoundTrips {
 
     /// The smoothed round trips.
     pub fn all(&self) -> Vec<(PeerId, Duration)> {
-        let millis = |estimate: &Estimate| Duration::from_secs_f32(estimate.smoothed_ms.max(0.0) / 1000.0);
-        self.peers.iter().map(|(peer, estimate)| (*peer, millis(estimate))).collect()
+        let millis =
+            |estimate: &Estimate| Duration::from_secs_f32(estimate.smoothed_ms.max(0.0) / 1000.0);
+        self.peers
+            .iter()
+            .map(|(peer, estimate)| (*peer, millis(estimate)))
+            .collect()
     }
 
     fn insert(&mut self, at: usize, peer: PeerId, estimate: Estimate) {
@@ -82,7 +91,10 @@ impl RoundTrips {
 impl Estimate {
     fn after(before: Option<Estimate>, millis: f32) -> Self {
         let Some(before) = before else {
-            return Estimate { smoothed_ms: millis, variation_ms: millis / 2.0 };
+            return Estimate {
+                smoothed_ms: millis,
+                variation_ms: millis / 2.0,
+            };
         };
         let off = (before.smoothed_ms - millis).abs();
         Estimate {
@@ -92,7 +104,9 @@ impl Estimate {
     }
 
     fn timeout(self) -> Duration {
-        Duration::from_secs_f32((self.smoothed_ms + 4.0 * self.variation_ms).clamp(0.0, 60_000.0) / 1000.0)
+        Duration::from_secs_f32(
+            (self.smoothed_ms + 4.0 * self.variation_ms).clamp(0.0, 60_000.0) / 1000.0,
+        )
     }
 }
 

@@ -7,13 +7,14 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Length r of the successor list, 2 to [`Settings::MAX_SUCCESSORS`]. 16: with half of 10,000 peers dead at once,
-    /// r = 8 orphans about 20 and r = 16 none (Chord §4.5.3 asks for Ω(log N)).
+    /// Length r of the successor list, 2 to [`Settings::MAX_SUCCESSORS`]. 16: with half of 10,000
+    /// peers dead at once, r = 8 orphans about 20 and r = 16 none (Chord §4.5.3 asks for Ω(log N)).
     pub successors: usize,
     /// Leaf peers l, half of them on either side (Apoidea §2.1); at most twice `successors`.
     pub leaves: usize,
-    /// Mean time between two rounds of stabilisation, of which each differs by up to half. 10 s: finds a crash within
-    /// the time a crawler waits for a slow site, at well below one message per second.
+    /// Mean time between two rounds of stabilisation, of which each differs by up to half. 10 s:
+    /// finds a crash within the time a crawler waits for a slow site, at well below one message per
+    /// second.
     pub stabilize_every: Duration,
     /// Lookup requests in flight at a time (Kademlia's α = 3): hides a dead peer's timeout.
     pub parallel: usize,
@@ -25,11 +26,14 @@ pub struct Settings {
     pub least_timeout: Duration,
     /// Longest timeout of a single attempt.
     pub most_timeout: Duration,
-    /// A gap in time after which everyone has taken us for dead, so that we join afresh: three rounds.
+    /// A gap in time after which everyone has taken us for dead, so that we join afresh: three
+    /// rounds.
     pub absent_after: Duration,
-    /// Arcs of other owners that are remembered, so that a warm lookup needs no hop: about 200 bytes each.
+    /// Arcs of other owners that are remembered, so that a warm lookup needs no hop: about 200
+    /// bytes each.
     pub cached_arcs: usize,
-    /// How long a cached arc is believed without being used successfully; half of all sessions are longer than an hour.
+    /// How long a cached arc is believed without being used successfully; half of all sessions are
+    /// longer than an hour.
     pub cached_for: Duration,
     /// Peers remembered for joining again and for finding another ring.
     pub remembered: usize,

@@ -1,4 +1,5 @@
-//! Rings of a few to a few hundred peers, driven by the simulator: what must hold whatever happens to them.
+//! Rings of a few to a few hundred peers, driven by the simulator: what must hold whatever happens
+//! to them.
 
 use apoidea_chord::{
     ArcChange, Event, Settings,
@@ -12,13 +13,25 @@ const R: usize = 3;
 const ROUND: Duration = Duration::from_secs(10);
 
 fn world(seed: u64, loss: f64) -> World {
-    let settings = Settings { successors: R, ..Settings::default() };
-    World::new(seed, settings, Network::new(RoundTripMatrix::planetlab(), loss))
+    let settings = Settings {
+        successors: R,
+        ..Settings::default()
+    };
+    World::new(
+        seed,
+        settings,
+        Network::new(RoundTripMatrix::planetlab(), loss),
+    )
 }
 
 /// Joins through up to three of the living, and lets nothing happen meanwhile.
 fn join(world: &mut World) -> u32 {
-    let entries = world.living().iter().take(3).map(|&peer| world.contact(peer).clone()).collect();
+    let entries = world
+        .living()
+        .iter()
+        .take(3)
+        .map(|&peer| world.contact(peer).clone())
+        .collect();
     let newcomer = world.spawn();
     world.tell(newcomer, Event::Join(entries));
     newcomer
@@ -43,7 +56,11 @@ fn settle(world: &mut World) {
         }
     }
     let disarray = survey(world);
-    assert!(disarray.is_fixpoint(), "not at rest after two hours: {disarray:?}{}", portrait(world));
+    assert!(
+        disarray.is_fixpoint(),
+        "not at rest after two hours: {disarray:?}{}",
+        portrait(world)
+    );
     assert!(world.violations.is_empty(), "{:?}", world.violations);
 }
 
@@ -54,7 +71,10 @@ fn portrait(world: &World) -> String {
     let line = |peer: u32| {
         let status = world.ring(peer).expect("a living peer has a ring").status();
         let (me, leaves) = (status.me, status.leaves);
-        format!("\n{peer} {me:?} {:?} {:?} {:?}: {leaves:?}", status.phase, status.scale, status.arc)
+        format!(
+            "\n{peer} {me:?} {:?} {:?} {:?}: {leaves:?}",
+            status.phase, status.scale, status.arc
+        )
     };
     order.into_iter().map(line).collect()
 }
@@ -96,7 +116,12 @@ fn happen(world: &mut World, happening: Happening, dead: &mut Vec<u32>) {
         }
         Happening::Return(at) if !dead.is_empty() => {
             let peer = dead.swap_remove(at % dead.len());
-            let entries = world.living().iter().take(3).map(|&peer| world.contact(peer).clone()).collect();
+            let entries = world
+                .living()
+                .iter()
+                .take(3)
+                .map(|&peer| world.contact(peer).clone())
+                .collect();
             world.revive(peer);
             world.tell(peer, Event::Join(entries));
         }
@@ -112,8 +137,11 @@ fn happen(world: &mut World, happening: Happening, dead: &mut Vec<u32>) {
 }
 
 fn owners(world: &World, key: Key) -> Vec<u32> {
-    let owns =
-        |&&peer: &&u32| world.ring(peer).is_some_and(|ring| ring.arc().is_some_and(|arc| arc.contains(key)));
+    let owns = |&&peer: &&u32| {
+        world
+            .ring(peer)
+            .is_some_and(|ring| ring.arc().is_some_and(|arc| arc.contains(key)))
+    };
     world.living().iter().filter(owns).copied().collect()
 }
 
@@ -189,8 +217,8 @@ proptest! {
     }
 }
 
-/// What broke the published protocol in Zave's analyses (arXiv 1502.06461 §3 and §4, 1610.01140 §3), each in a ring
-/// that is kept as a roster and in one that is kept by Chord.
+/// What broke the published protocol in Zave's analyses (arXiv 1502.06461 §3 and §4, 1610.01140
+/// §3), each in a ring that is kept as a roster and in one that is kept by Chord.
 #[test]
 fn the_known_anomalies_do_not_happen() {
     type Anomaly = (&'static str, fn(&mut World));
@@ -207,9 +235,14 @@ fn the_known_anomalies_do_not_happen() {
         ("a newcomer's successor dies before it is told", |world| {
             let newcomer = join(world);
             world.run_for(Duration::from_millis(700));
-            let successor = world.ring(newcomer).and_then(|ring| ring.successors().first().cloned());
+            let successor = world
+                .ring(newcomer)
+                .and_then(|ring| ring.successors().first().cloned());
             if let Some(successor) = successor {
-                let number = *world.members().get(&successor.key()).expect("a successor is a member");
+                let number = *world
+                    .members()
+                    .get(&successor.key())
+                    .expect("a successor is a member");
                 world.kill(number);
             }
         }),
@@ -242,13 +275,16 @@ fn the_known_anomalies_do_not_happen() {
                 world.kill(world.living()[0]);
             }
         }),
-        ("a neighbour leaves while another joins and a third dies", |world| {
-            let mut order = world.living().to_vec();
-            order.sort_by_key(|&peer| world.contact(peer).id);
-            join(world);
-            world.leave(order[0]);
-            world.kill(order[1]);
-        }),
+        (
+            "a neighbour leaves while another joins and a third dies",
+            |world| {
+                let mut order = world.living().to_vec();
+                order.sort_by_key(|&peer| world.contact(peer).id);
+                join(world);
+                world.leave(order[0]);
+                world.kill(order[1]);
+            },
+        ),
     ];
     for (size, seed) in [(3, 1), (3, 2), (7, 3), (8, 4), (9, 5), (12, 6)] {
         for (name, anomaly) in anomalies {
@@ -257,8 +293,16 @@ fn the_known_anomalies_do_not_happen() {
             for _ in 0..180 {
                 world.run_for(ROUND);
             }
-            assert!(survey(&world).is_fixpoint(), "{name}, {size} peers, seed {seed}: {:?}", survey(&world));
-            assert_eq!(world.violations, Vec::<String>::new(), "{name}, {size} peers, seed {seed}");
+            assert!(
+                survey(&world).is_fixpoint(),
+                "{name}, {size} peers, seed {seed}: {:?}",
+                survey(&world)
+            );
+            assert_eq!(
+                world.violations,
+                Vec::<String>::new(),
+                "{name}, {size} peers, seed {seed}"
+            );
             assert_eq!(in_order(&world).len(), world.members().len());
         }
     }
@@ -282,15 +326,24 @@ fn two_founders_that_hear_of_each_other_become_one_ring() {
 fn peers_that_all_start_at_once_and_only_know_each_other_find_together() {
     let mut world = world(8, 0.0);
     let peers: Vec<u32> = (0..20).map(|_| world.spawn()).collect();
-    let everyone: Vec<_> = peers.iter().map(|&peer| world.contact(peer).clone()).collect();
-    peers.into_iter().for_each(|peer| world.tell(peer, Event::Join(everyone.clone())));
+    let everyone: Vec<_> = peers
+        .iter()
+        .map(|&peer| world.contact(peer).clone())
+        .collect();
+    peers
+        .into_iter()
+        .for_each(|peer| world.tell(peer, Event::Join(everyone.clone())));
     settle(&mut world);
 }
 
 /// Ten sites 10 ms apart, but for the last, which is 2.5 s away from all others.
 fn one_site_is_far() -> RoundTripMatrix {
-    let tenths = |row: u32| (row + 1..10).map(|column: u32| if column == 9 { 25_000u16 } else { 100 });
-    let bytes: Vec<u8> = (0..10).flat_map(tenths).flat_map(u16::to_le_bytes).collect();
+    let tenths =
+        |row: u32| (row + 1..10).map(|column: u32| if column == 9 { 25_000u16 } else { 100 });
+    let bytes: Vec<u8> = (0..10)
+        .flat_map(tenths)
+        .flat_map(u16::to_le_bytes)
+        .collect();
     RoundTripMatrix::from_bytes(&bytes).expect("ten sites have 45 pairs")
 }
 
@@ -312,7 +365,8 @@ fn a_ring_of_one_is_found_however_far_away_it_is() {
     settle(&mut world);
 }
 
-/// Twice as many as a roster holds, or three times: whoever has counted them is not to count them again and again.
+/// Twice as many as a roster holds, or three times: whoever has counted them is not to count them
+/// again and again.
 #[test]
 fn many_that_join_at_once_cost_each_other_few_messages() {
     for (count, seed) in [(40, 1), (60, 2), (100, 3)] {
@@ -326,7 +380,11 @@ fn many_that_join_at_once_cost_each_other_few_messages() {
             world.tell(newcomer, Event::Join(vec![entry.clone()]));
         }
         world.run_for(18 * ROUND);
-        assert!(survey(&world).is_perfect_ring(), "{count} peers: {:?}", survey(&world));
+        assert!(
+            survey(&world).is_perfect_ring(),
+            "{count} peers: {:?}",
+            survey(&world)
+        );
         let each = world.tally.all_messages() / count;
         assert!(each < 400, "{count} peers: {each} messages each");
     }

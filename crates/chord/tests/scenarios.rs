@@ -1,11 +1,20 @@
-//! The simulator's own scenarios, with few peers: every target met, no invariant broken, the same every time.
+//! The simulator's own scenarios, with few peers: every target met, no invariant broken, the same
+//! every time.
 
 use apoidea_chord::sim::{self, Options, Scenario};
 use std::time::Duration;
 
 fn options(scenario: Scenario, peers: usize, seed: u64) -> Options {
-    let lookups = if scenario == Scenario::Dead { 300 } else { 4000 };
-    Options { lookups, duration: Duration::from_secs(600), ..Options::new(scenario, peers, seed) }
+    let lookups = if scenario == Scenario::Dead {
+        300
+    } else {
+        4000
+    };
+    Options {
+        lookups,
+        duration: Duration::from_secs(600),
+        ..Options::new(scenario, peers, seed)
+    }
 }
 
 #[test]
@@ -19,9 +28,15 @@ fn every_scenario_meets_its_targets() {
 #[test]
 fn a_lossy_network_costs_time_but_breaks_nothing() {
     for scenario in [Scenario::Crash, Scenario::Growth] {
-        let report = sim::run(&Options { loss: 0.01, ..options(scenario, 200, 2) });
+        let report = sim::run(&Options {
+            loss: 0.01,
+            ..options(scenario, 200, 2)
+        });
         assert!(report.violations.is_empty(), "{report}");
-        let orphans = report.figures.iter().find(|figure| figure.name == "orphans");
+        let orphans = report
+            .figures
+            .iter()
+            .find(|figure| figure.name == "orphans");
         assert_eq!(orphans.map(|figure| figure.value), Some(0.0), "{report}");
     }
 }

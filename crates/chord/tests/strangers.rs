@@ -1,20 +1,24 @@
 //! Whatever a stranger sends: no panic, no loop, no growth, and the own invariants hold.
 
 use apoidea_chord::{
-    Action, Contact, Event, Freshness, LookupId, Message, Notice, Predecessor, Request, RequestId, Response,
-    Ring, Scale, Settings, Successors, Version,
+    Action, Contact, Event, Freshness, LookupId, Message, Notice, Predecessor, Request, RequestId,
+    Response, Ring, Scale, Settings, Successors, Version,
 };
 use apoidea_model::{Key, PeerId, Time};
 use proptest::prelude::*;
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
 
-/// Actions that one event may lead to: a greeting to every member of the longest list, and a few more.
+/// Actions that one event may lead to: a greeting to every member of the longest list, and a few
+/// more.
 const MOST_ACTIONS: usize = 200;
 
 fn peer(position: u8) -> Contact {
     let mut bytes = [0; 32];
     bytes[0] = position;
-    Contact::new(PeerId::at(Key::from_bytes(bytes)), &["192.0.2.1:4433".parse().expect("an address")])
+    Contact::new(
+        PeerId::at(Key::from_bytes(bytes)),
+        &["192.0.2.1:4433".parse().expect("an address")],
+    )
 }
 
 fn contacts() -> impl Strategy<Value = apoidea_chord::Contacts> {
@@ -31,13 +35,24 @@ fn request() -> impl Strategy<Value = Request> {
     prop_oneof![
         Just(Request::Ping),
         Just(Request::Neighbours),
-        (any::<u8>(), any::<u8>())
-            .prop_map(|(at, successors)| Request::Find { key: peer(at).key(), successors }),
-        any::<u64>().prop_map(move |digest| Request::Roster { addresses: addresses(), digest }),
-        Just(Request::Hello { addresses: addresses() }),
+        (any::<u8>(), any::<u8>()).prop_map(|(at, successors)| Request::Find {
+            key: peer(at).key(),
+            successors
+        }),
+        any::<u64>().prop_map(move |digest| Request::Roster {
+            addresses: addresses(),
+            digest
+        }),
+        Just(Request::Hello {
+            addresses: addresses()
+        }),
         (prop::option::of(any::<u32>()), prop::option::of(contacts())).prop_map(
             move |(known, predecessors)| {
-                Request::Stabilize { addresses: addresses(), known: known.map(Version), predecessors }
+                Request::Stabilize {
+                    addresses: addresses(),
+                    known: known.map(Version),
+                    predecessors,
+                }
             }
         ),
     ]
@@ -58,10 +73,16 @@ fn response() -> impl Strategy<Value = Response> {
         Just(Response::Busy),
         Just(Response::Absent),
         (predecessor, successors, scale()).prop_map(|(predecessor, successors, scale)| {
-            Response::Neighbours { predecessor, successors, scale }
+            Response::Neighbours {
+                predecessor,
+                successors,
+                scale,
+            }
         }),
-        (any::<u8>(), contacts())
-            .prop_map(|(from, successors)| Response::Owner { from: peer(from).key(), successors }),
+        (any::<u8>(), contacts()).prop_map(|(from, successors)| Response::Owner {
+            from: peer(from).key(),
+            successors
+        }),
         (contacts(), contacts()).prop_map(|(before, after)| Response::Closer { before, after }),
         contacts().prop_map(|members| Response::Roster { members }),
     ]
@@ -82,8 +103,12 @@ enum Move {
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
     let notice = prop_oneof![
-        (prop::option::of(any::<u8>()), contacts())
-            .prop_map(|(before, successors)| Notice::Leaving { predecessor: before.map(peer), successors }),
+        (prop::option::of(any::<u8>()), contacts()).prop_map(|(before, successors)| {
+            Notice::Leaving {
+                predecessor: before.map(peer),
+                successors,
+            }
+        }),
         any::<u8>().prop_map(|at| Notice::OtherRing { through: peer(at) }),
     ];
     let one = prop_oneof![
@@ -107,7 +132,11 @@ fn check(ring: &Ring, actions: &[Action]) -> Result<(), TestCaseError> {
     let mut last = me;
     prop_assert!(ring.successors().len() <= 4);
     for successor in ring.successors() {
-        prop_assert!(successor.key() != me && successor.key().between(last, me), "{:?}", ring.successors());
+        prop_assert!(
+            successor.key() != me && successor.key().between(last, me),
+            "{:?}",
+            ring.successors()
+        );
         last = successor.key();
     }
     for action in actions {
@@ -115,7 +144,10 @@ fn check(ring: &Ring, actions: &[Action]) -> Result<(), TestCaseError> {
             prop_assert!(to.id != ring.me().id, "a message to oneself: {message:?}");
             let bytes = postcard::to_stdvec(message).expect("every message encodes");
             prop_assert!(bytes.len() <= Message::MAX_BYTES);
-            prop_assert_eq!(&postcard::from_bytes::<Message>(&bytes).expect("and decodes"), message);
+            prop_assert_eq!(
+                &postcard::from_bytes::<Message>(&bytes).expect("and decodes"),
+                message
+            );
         }
     }
     let status = ring.status();

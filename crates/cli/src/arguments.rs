@@ -40,7 +40,13 @@ pub struct Place {
 impl Place {
     /// The data folder.
     pub fn data(&self) -> anyhow::Result<PathBuf> {
-        let default = || Some(directories::ProjectDirs::from("", "", "apoidea")?.data_local_dir().to_owned());
+        let default = || {
+            Some(
+                directories::ProjectDirs::from("", "", "apoidea")?
+                    .data_local_dir()
+                    .to_owned(),
+            )
+        };
         let found = self.data.clone().or_else(default);
         found.context("this system names no home folder: say where to keep data with --data FOLDER")
     }
@@ -52,8 +58,13 @@ impl Place {
 
     /// The settings file.
     pub fn config_file(&self) -> anyhow::Result<PathBuf> {
-        let default =
-            || Some(directories::ProjectDirs::from("", "", "apoidea")?.config_dir().join("apoidea.toml"));
+        let default = || {
+            Some(
+                directories::ProjectDirs::from("", "", "apoidea")?
+                    .config_dir()
+                    .join("apoidea.toml"),
+            )
+        };
         let found = self.config.clone().or_else(default);
         found.context("this system names no home folder: name the settings file with --config FILE")
     }

@@ -25,9 +25,19 @@ impl Client {
         let token = read(&folder, API_TOKEN_FILE)?;
         // No TLS on loopback, but the client is built with it and asks for a provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Client { address, token, http, runtime })
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(TIMEOUT)
+            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        Ok(Client {
+            address,
+            token,
+            http,
+            runtime,
+        })
     }
 
     /// The address of the API, such as `http://127.0.0.1:7717`.
@@ -39,7 +49,11 @@ impl Client {
         self.send(Method::GET, path, None::<&()>)
     }
 
-    pub fn post<T: DeserializeOwned>(&self, path: &str, body: Option<&impl Serialize>) -> anyhow::Result<T> {
+    pub fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> anyhow::Result<T> {
         self.send(Method::POST, path, body)
     }
 
@@ -53,15 +67,21 @@ impl Client {
         path: &str,
         body: Option<&impl Serialize>,
     ) -> anyhow::Result<T> {
-        let mut request =
-            self.http.request(method, format!("{}{path}", self.address)).bearer_auth(&self.token);
+        let mut request = self
+            .http
+            .request(method, format!("{}{path}", self.address))
+            .bearer_auth(&self.token);
         if let Some(body) = body {
             request = request.json(body);
         }
         self.runtime.block_on(async {
             let answer = request.send().await;
-            let answer = answer
-                .with_context(|| format!("the peer at {} does not answer; is it running?", self.address))?;
+            let answer = answer.with_context(|| {
+                format!(
+                    "the peer at {} does not answer; is it running?",
+                    self.address
+                )
+            })?;
             if !answer.status().is_success() {
                 let status = answer.status();
                 let problem: serde_json::Value = answer.json().await.unwrap_or_default();
@@ -70,7 +90,10 @@ impl Client {
                     None => bail!("the peer answered {status} and gave no reason"),
                 }
             }
-            answer.json().await.context("the peer's answer is not what this version understands")
+            answer
+                .json()
+                .await
+                .context("the peer's answer is not what this version understands")
         })
     }
 }

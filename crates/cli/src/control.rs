@@ -6,7 +6,9 @@ use crate::{
     limits,
 };
 use apoidea_model::PeerId;
-use apoidea_peer::{DomainRow, NetworkStatus, OpenLink, PageEvent, Role, SeedAnswer, SeedRequest, Status};
+use apoidea_peer::{
+    DomainRow, NetworkStatus, OpenLink, PageEvent, Role, SeedAnswer, SeedRequest, Status,
+};
 use std::{
     io::{self, BufRead},
     process::ExitCode,
@@ -24,20 +26,44 @@ pub fn status(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
         println!("Attention: {attention}");
     }
     let rows = [
-        ("pages", format!("{} ({:.1} a second)", totals.pages, status.pages_per_second)),
+        (
+            "pages",
+            format!("{} ({:.1} a second)", totals.pages, status.pages_per_second),
+        ),
         ("duplicates", totals.duplicates.to_string()),
         ("received", indicatif::HumanBytes(totals.bytes).to_string()),
-        ("waiting", format!("{} URLs of {} domains", status.queued, status.domains)),
-        ("under way", format!("{} fetches, {} pages being kept", status.fetching, status.processing)),
+        (
+            "waiting",
+            format!("{} URLs of {} domains", status.queued, status.domains),
+        ),
+        (
+            "under way",
+            format!(
+                "{} fetches, {} pages being kept",
+                status.fetching, status.processing
+            ),
+        ),
         ("ready", format!("{} hosts wait for a fetch", status.ready)),
         (
             "neighbours",
-            format!("fetched {} URLs for this peer, which fetched {} for them", totals.lent, totals.borrowed),
+            format!(
+                "fetched {} URLs for this peer, which fetched {} for them",
+                totals.lent, totals.borrowed
+            ),
         ),
-        ("archive", indicatif::HumanBytes(status.archive_bytes).to_string()),
-        ("memory", indicatif::HumanBytes(status.memory_bytes).to_string()),
+        (
+            "archive",
+            indicatif::HumanBytes(status.archive_bytes).to_string(),
+        ),
+        (
+            "memory",
+            indicatif::HumanBytes(status.memory_bytes).to_string(),
+        ),
         ("network", status.network.clone()),
-        ("disallowed", format!("{} URLs by robots.txt", totals.disallowed)),
+        (
+            "disallowed",
+            format!("{} URLs by robots.txt", totals.disallowed),
+        ),
         ("allowed", limits::allowed(&status.allowance)),
         ("uses", limits::used(&status)),
         ("sees", limits::seen(&status.readings)),
@@ -66,7 +92,8 @@ pub fn seed(place: &Place, urls: Vec<String>, output: Output) -> anyhow::Result<
         }
     }
     all.retain(|url| !url.trim().is_empty());
-    let answer: SeedAnswer = Client::connect(place)?.post("/api/seeds", Some(&SeedRequest { urls: all }))?;
+    let answer: SeedAnswer =
+        Client::connect(place)?.post("/api/seeds", Some(&SeedRequest { urls: all }))?;
     if output.json {
         print_json(&answer)?;
     } else {
@@ -75,7 +102,11 @@ pub fn seed(place: &Place, urls: Vec<String>, output: Output) -> anyhow::Result<
             eprintln!("apoidea: {:?} refused: {}", refused.url, refused.why);
         }
     }
-    Ok(if answer.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if answer.refused.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 pub fn quit(place: &Place) -> anyhow::Result<ExitCode> {
@@ -92,7 +123,12 @@ pub fn resume(place: &Place) -> anyhow::Result<ExitCode> {
     print_reason(Client::connect(place)?.post("/api/resume", None::<&()>)?)
 }
 
-pub fn domains(place: &Place, prefix: &str, limit: usize, output: Output) -> anyhow::Result<ExitCode> {
+pub fn domains(
+    place: &Place,
+    prefix: &str,
+    limit: usize,
+    output: Output,
+) -> anyhow::Result<ExitCode> {
     let client = Client::connect(place)?;
     let prefix: String = url::form_urlencoded::byte_serialize(prefix.as_bytes()).collect();
     let query = format!("/api/domains?limit={limit}&prefix={prefix}");
@@ -106,9 +142,19 @@ pub fn domains(place: &Place, prefix: &str, limit: usize, output: Output) -> any
     );
     for row in rows {
         let whose = whose(&row);
-        let DomainRow { domain, fetched, queued, failed, state, robots, .. } = row;
+        let DomainRow {
+            domain,
+            fetched,
+            queued,
+            failed,
+            state,
+            robots,
+            ..
+        } = row;
         let name = domain.as_str();
-        println!("{name:<40} {fetched:>8} {queued:>8} {failed:>7}  {state:<24} {whose:<32} {robots}");
+        println!(
+            "{name:<40} {fetched:>8} {queued:>8} {failed:>7}  {state:<24} {whose:<32} {robots}"
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -146,30 +192,56 @@ pub fn peers(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
         return print_json(&status);
     }
     println!("{} ({})", status.me, status.standing);
-    println!("owns {:.2} % of all keys, listens on {}", 100.0 * status.share, list(&status.listens));
+    println!(
+        "owns {:.2} % of all keys, listens on {}",
+        100.0 * status.share,
+        list(&status.listens)
+    );
     for (name, peers) in [
         ("predecessor", status.predecessor.as_slice()),
         ("successors", &status.successors),
         ("fingers", &status.fingers),
         ("leaves", &status.leaves),
     ] {
-        println!("  {name:<12} {}", list(&peers.iter().map(|peer| short(*peer)).collect::<Vec<_>>()));
+        println!(
+            "  {name:<12} {}",
+            list(&peers.iter().map(|peer| short(*peer)).collect::<Vec<_>>())
+        );
     }
-    println!("  {:<16} {:<24} {:>8}  version", "connected", "address", "rtt");
+    println!(
+        "  {:<16} {:<24} {:>8}  version",
+        "connected", "address", "rtt"
+    );
     for peer in &status.connected {
         let address = peer.address.to_string();
-        println!("  {:<16} {address:<24} {:>5.1} ms  {}", short(peer.id), peer.rtt_ms, peer.version);
+        println!(
+            "  {:<16} {address:<24} {:>5.1} ms  {}",
+            short(peer.id),
+            peer.rtt_ms,
+            peer.version
+        );
     }
     let kinds = status.traffic.kinds.values();
-    let (received, sent) = kinds.fold((0, 0), |(i, o), kind| (i + kind.bytes_in, o + kind.bytes_out));
-    println!("  received {}, sent {}", indicatif::HumanBytes(received), indicatif::HumanBytes(sent));
+    let (received, sent) = kinds.fold((0, 0), |(i, o), kind| {
+        (i + kind.bytes_in, o + kind.bytes_out)
+    });
+    println!(
+        "  received {}, sent {}",
+        indicatif::HumanBytes(received),
+        indicatif::HumanBytes(sent)
+    );
     for (kind, sent, received) in &status.ring_messages {
         println!("  {kind:<16} {sent:>8} sent {received:>8} received");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn owners(place: &Place, domain: &str, count: usize, output: Output) -> anyhow::Result<ExitCode> {
+pub fn owners(
+    place: &Place,
+    domain: &str,
+    count: usize,
+    output: Output,
+) -> anyhow::Result<ExitCode> {
     let domain: String = url::form_urlencoded::byte_serialize(domain.as_bytes()).collect();
     let query = format!("/api/owners?domain={domain}&count={count}");
     let owners: Vec<PeerId> = Client::connect(place)?.get(&query)?;
@@ -188,7 +260,11 @@ fn list(items: &[impl ToString]) -> String {
     if items.is_empty() {
         "none".to_owned()
     } else {
-        items.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        items
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 

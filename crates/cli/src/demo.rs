@@ -1,4 +1,5 @@
-//! `apoidea demo`: a peer that crawls a web made up on the spot, offline, in a folder that is gone afterwards.
+//! `apoidea demo`: a peer that crawls a web made up on the spot, offline, in a folder that is gone
+//! afterwards.
 
 use crate::{arguments::DemoOptions, demo_swarm, pipe::say, run};
 use anyhow::Context;
@@ -14,9 +15,14 @@ pub fn demo(options: &DemoOptions) -> anyhow::Result<ExitCode> {
 }
 
 async fn show(options: &DemoOptions) -> anyhow::Result<ExitCode> {
-    let folder =
-        tempfile::Builder::new().prefix("apoidea-demo-").tempdir().context("no folder for the demo")?;
-    let web = ToyWeb::builder(options.seed).demo().hosts(options.hosts).pages(options.pages);
+    let folder = tempfile::Builder::new()
+        .prefix("apoidea-demo-")
+        .tempdir()
+        .context("no folder for the demo")?;
+    let web = ToyWeb::builder(options.seed)
+        .demo()
+        .hosts(options.hosts)
+        .pages(options.pages);
     let web = web.start().await.context("cannot start the made-up web")?;
     say(format_args!(
         "A web of {} hosts and {} pages, made up from the number {}.",
@@ -40,6 +46,8 @@ async fn show(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     crawl.trusted_certificates = vec![certificate];
     crawl.exit_when_done = options.exit_when_done;
     let code = run::crawl(config, &folder.path().join("data")).await;
-    web.stop().await.context("the made-up web did not stop cleanly")?;
+    web.stop()
+        .await
+        .context("the made-up web did not stop cleanly")?;
     code
 }

@@ -1,7 +1,9 @@
-//! `apoidea demo --peers N`: a swarm of real processes on a made-up web, to be watched, fed and hurt.
+//! `apoidea demo --peers N`: a swarm of real processes on a made-up web, to be watched, fed and
+//! hurt.
 //!
-//! Every peer is this very program in a process of its own with a folder of its own; all are gone afterwards. On a terminal
-//! single keys kill and add peers; elsewhere a line tells how it goes now and then.
+//! Every peer is this very program in a process of its own with a folder of its own; all are gone
+//! afterwards. On a terminal single keys kill and add peers; elsewhere a line tells how it goes now
+//! and then.
 
 use crate::{arguments::DemoOptions, run::StopSignal};
 use anyhow::Context;
@@ -39,9 +41,14 @@ const MAX_PEERS: usize = 32;
 /// Shows a swarm until it is told to stop, or is done.
 pub async fn show(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     let mut stop = StopSignal::listen().context("cannot listen for signals")?;
-    let folder =
-        tempfile::Builder::new().prefix("apoidea-demo-").tempdir().context("no folder for the demo")?;
-    let web = ToyWeb::builder(options.seed).demo().hosts(options.hosts).pages(options.pages);
+    let folder = tempfile::Builder::new()
+        .prefix("apoidea-demo-")
+        .tempdir()
+        .context("no folder for the demo")?;
+    let web = ToyWeb::builder(options.seed)
+        .demo()
+        .hosts(options.hosts)
+        .pages(options.pages);
     let web = web.start().await.context("cannot start the made-up web")?;
     fs::write(folder.path().join("ca.pem"), web.ca_pem())?;
     let mut swarm = Swarm::new(folder.path(), &web, options)?;
@@ -60,7 +67,9 @@ pub async fn show(options: &DemoOptions) -> anyhow::Result<ExitCode> {
         _ = stop.received() => Ok(()),
     };
     swarm.stop().await;
-    web.stop().await.context("the made-up web did not stop cleanly")?;
+    web.stop()
+        .await
+        .context("the made-up web did not stop cleanly")?;
     shown.map(|()| ExitCode::SUCCESS)
 }
 
@@ -117,7 +126,10 @@ impl Swarm {
             program: env::current_exe().context("cannot find this program")?,
             folder: folder.to_owned(),
             settings: settings.into(),
-            http: reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build()?,
+            http: reqwest::Client::builder()
+                .no_proxy()
+                .timeout(Duration::from_secs(5))
+                .build()?,
             peers: Vec::new(),
             ever: 0,
             pages_before: 0,
@@ -139,11 +151,29 @@ impl Swarm {
         let data = self.folder.join(format!("peer-{number}"));
         let log = fs::File::create(data.with_extension("log"))?;
         let mut command = Command::new(&self.program);
-        command.arg("--data").arg(&data).arg("--config").arg(data.with_extension("toml")).arg("run");
+        command
+            .arg("--data")
+            .arg(&data)
+            .arg("--config")
+            .arg(data.with_extension("toml"))
+            .arg("run");
         let entries = format!("network.entry_points=[{}]", entries.join(","));
-        self.settings.iter().chain([&entries]).for_each(|setting| _ = command.arg("--set").arg(setting));
-        let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
-        let mut member = Member { number, child, address: String::new(), token: String::new(), status: None };
+        self.settings
+            .iter()
+            .chain([&entries])
+            .for_each(|setting| _ = command.arg("--set").arg(setting));
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
+        let mut member = Member {
+            number,
+            child,
+            address: String::new(),
+            token: String::new(),
+            status: None,
+        };
         let reached = time::timeout(START_PATIENCE, self.reach(&mut member, &data)).await;
         reached.with_context(|| format!("peer {number} does not start"))?;
         self.peers.push(member);
@@ -164,32 +194,57 @@ impl Swarm {
     }
 
     async fn get<T: DeserializeOwned>(&self, peer: &Member, path: &str) -> anyhow::Result<T> {
-        let request = self.http.get(format!("{}{path}", peer.address)).bearer_auth(&peer.token);
+        let request = self
+            .http
+            .get(format!("{}{path}", peer.address))
+            .bearer_auth(&peer.token);
         Ok(request.send().await?.error_for_status()?.json().await?)
     }
 
     async fn seed(&self, urls: &[String]) -> anyhow::Result<()> {
         let first = self.peers.first().context("there is no peer")?;
-        let request = self.http.request(Method::POST, format!("{}/api/seeds", first.address));
+        let request = self
+            .http
+            .request(Method::POST, format!("{}/api/seeds", first.address));
         let body = serde_json::json!({ "urls": urls });
-        request.bearer_auth(&first.token).json(&body).send().await?.error_for_status()?;
+        request
+            .bearer_auth(&first.token)
+            .json(&body)
+            .send()
+            .await?
+            .error_for_status()?;
         Ok(())
     }
 
     /// A link that opens the first peer's dashboard, once.
     async fn dashboard(&self) -> anyhow::Result<String> {
         let first = self.peers.first().context("there is no peer")?;
-        let request = self.http.request(Method::POST, format!("{}/api/link", first.address));
-        let link: OpenLink =
-            request.bearer_auth(&first.token).send().await?.error_for_status()?.json().await?;
+        let request = self
+            .http
+            .request(Method::POST, format!("{}/api/link", first.address));
+        let link: OpenLink = request
+            .bearer_auth(&first.token)
+            .send()
+            .await?
+            .error_for_status()?
+            .json()
+            .await?;
         Ok(format!("{}{}", first.address, link.path))
     }
 
     /// Draws until everything is crawled or a key says to stop.
     async fn watch(&mut self, link: &str, exit_when_done: bool) -> anyhow::Result<()> {
         let is_terminal = stdout().is_terminal();
-        let raw = if is_terminal { Some(RawTerminal::enter()?) } else { None };
-        let mut keys = if is_terminal { keys() } else { mpsc::channel(1).1 };
+        let raw = if is_terminal {
+            Some(RawTerminal::enter()?)
+        } else {
+            None
+        };
+        let mut keys = if is_terminal {
+            keys()
+        } else {
+            mpsc::channel(1).1
+        };
         if !is_terminal {
             println!("Dashboard of peer 0: {link}");
         }
@@ -213,7 +268,10 @@ impl Swarm {
             }
             if exit_when_done && quiet > 3 {
                 drop(raw);
-                println!("Everything is crawled: {pages} pages by {} peers.", self.peers.len());
+                println!(
+                    "Everything is crawled: {pages} pages by {} peers.",
+                    self.peers.len()
+                );
                 return Ok(());
             }
             let key = time::timeout(EVERY, async {
@@ -239,16 +297,22 @@ impl Swarm {
             // The first one shows the dashboard.
             'k' | 'l' if self.peers.len() > 1 => {
                 let places: Vec<usize> = (1..self.peers.len()).collect();
-                let place = *places.choose(&mut rand::rng()).context("there is another peer")?;
+                let place = *places
+                    .choose(&mut rand::rng())
+                    .context("there is another peer")?;
                 let member = self.peers.remove(place);
-                self.pages_before += member.status.as_ref().map_or(0, |status| status.totals.pages);
+                self.pages_before += member
+                    .status
+                    .as_ref()
+                    .map_or(0, |status| status.totals.pages);
                 let number = member.number;
                 if key == 'l' {
                     end(member).await;
                     self.last = format!("peer {number} left");
                 } else {
                     drop(member);
-                    self.last = format!("peer {number} was killed; its domains go to the next ones");
+                    self.last =
+                        format!("peer {number} was killed; its domains go to the next ones");
                 }
             }
             _ => {}
@@ -268,15 +332,25 @@ impl Swarm {
     }
 
     fn is_done(&self) -> bool {
-        let is_done = |status: &Status| status.state == State::Idle && status.queued + status.outbox == 0;
-        self.peers.iter().all(|peer| peer.status.as_ref().is_some_and(is_done))
+        let is_done =
+            |status: &Status| status.state == State::Idle && status.queued + status.outbox == 0;
+        self.peers
+            .iter()
+            .all(|peer| peer.status.as_ref().is_some_and(is_done))
     }
 
     fn draw(&self, link: &str, pages: u64) -> anyhow::Result<()> {
-        let mut lines = vec![format!("Apoidea: {} peers, {pages} pages", self.peers.len())];
+        let mut lines = vec![format!(
+            "Apoidea: {} peers, {pages} pages",
+            self.peers.len()
+        )];
         lines.push(format!("Dashboard of peer 0: {link}"));
         lines.push(String::new());
-        lines.push(format!("{:>3} pages/s  {}", self.rates.back().unwrap_or(&0), sparkline(&self.rates)));
+        lines.push(format!(
+            "{:>3} pages/s  {}",
+            self.rates.back().unwrap_or(&0),
+            sparkline(&self.rates)
+        ));
         lines.push(String::new());
         lines.push(format!(
             "{:>5} {:>8} {:>8} {:>8} {:>8}  {}",
@@ -286,9 +360,16 @@ impl Swarm {
             lines.push(peer.line());
         }
         lines.push(String::new());
-        lines.push(format!("k kill a peer   l let one leave   a add one   q stop      {}", self.last));
+        lines.push(format!(
+            "k kill a peer   l let one leave   a add one   q stop      {}",
+            self.last
+        ));
         let mut out = stdout();
-        execute!(out, cursor::MoveTo(0, 0), terminal::Clear(terminal::ClearType::All))?;
+        execute!(
+            out,
+            cursor::MoveTo(0, 0),
+            terminal::Clear(terminal::ClearType::All)
+        )?;
         out.write_all(lines.join("\r\n").as_bytes())?;
         Ok(out.flush()?)
     }
@@ -302,7 +383,9 @@ impl Swarm {
 
 impl Member {
     fn line(&self) -> String {
-        let Some(status) = &self.status else { return format!("{:>5} starting", self.number) };
+        let Some(status) = &self.status else {
+            return format!("{:>5} starting", self.number);
+        };
         format!(
             "{:>5} {:>8} {:>8.1} {:>8} {:>8}  {}",
             self.number,
@@ -318,7 +401,9 @@ impl Member {
 /// Lets a peer leave; one that does not is killed.
 #[cfg(unix)]
 async fn end(mut member: Member) {
-    let told = Command::new("kill").args(["-TERM", &member.child.id().to_string()]).status();
+    let told = Command::new("kill")
+        .args(["-TERM", &member.child.id().to_string()])
+        .status();
     for _ in 0..70 {
         if told.is_err() || !matches!(member.child.try_wait(), Ok(None)) {
             break;
@@ -377,7 +462,10 @@ fn keys() -> mpsc::Receiver<char> {
 fn sparkline(values: &VecDeque<u64>) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().copied().max().unwrap_or(0).max(1);
-    values.iter().map(|value| BARS[(value * 7 / most) as usize]).collect()
+    values
+        .iter()
+        .map(|value| BARS[(value * 7 / most) as usize])
+        .collect()
 }
 
 #[cfg(test)]

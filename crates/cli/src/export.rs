@@ -19,7 +19,11 @@ pub fn export(place: &Place, options: &ExportOptions) -> anyhow::Result<ExitCode
         bail!("there is no archive in {}", archive.display());
     }
     let filter = ExportFilter {
-        domain: options.domain.as_deref().map(str::parse::<Domain>).transpose()?,
+        domain: options
+            .domain
+            .as_deref()
+            .map(str::parse::<Domain>)
+            .transpose()?,
         from: options.from.as_deref().map(moment).transpose()?,
         to: options.to.as_deref().map(moment).transpose()?,
     };
@@ -34,12 +38,20 @@ pub fn export(place: &Place, options: &ExportOptions) -> anyhow::Result<ExitCode
             out,
         )?)
     })?;
-    let Exported { captures, records, bytes } = exported;
-    println!("{captures} pages ({records} records, {})", indicatif::HumanBytes(bytes));
+    let Exported {
+        captures,
+        records,
+        bytes,
+    } = exported;
+    println!(
+        "{captures} pages ({records} records, {})",
+        indicatif::HumanBytes(bytes)
+    );
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a file under another name first, so that it is whole or not there. An existing file is left alone.
+/// Writes a file under another name first, so that it is whole or not there. An existing file is
+/// left alone.
 fn write_new<T>(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<fs::File>, &str) -> anyhow::Result<T>,
@@ -47,17 +59,23 @@ fn write_new<T>(
     if path.exists() {
         bail!("{} exists already; choose another name", path.display());
     }
-    let name = path.file_name().and_then(|name| name.to_str()).context("the file needs a name")?;
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .context("the file needs a name")?;
     let partial = path.with_file_name(format!("{name}.part"));
     let cannot_write = || format!("cannot write {}", partial.display());
     let mut out = BufWriter::new(fs::File::create(&partial).with_context(cannot_write)?);
     let written = write(&mut out, name).and_then(|value| {
-        out.flush().and_then(|()| out.get_ref().sync_all()).with_context(cannot_write)?;
+        out.flush()
+            .and_then(|()| out.get_ref().sync_all())
+            .with_context(cannot_write)?;
         Ok(value)
     });
     match written {
         Ok(value) => {
-            fs::rename(&partial, path).with_context(|| format!("cannot write {}", path.display()))?;
+            fs::rename(&partial, path)
+                .with_context(|| format!("cannot write {}", path.display()))?;
             Ok(value)
         }
         Err(error) => {

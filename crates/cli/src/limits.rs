@@ -8,8 +8,8 @@ use crate::{
 use apoidea_peer::{
     SnoozeRequest, Status,
     governor::{
-        Allowance, Desktop, Metering, Pace, Power, Preferences, Profile, Readings, Schedule, Screen,
-        SnoozeFor,
+        Allowance, Desktop, Metering, Pace, Power, Preferences, Profile, Readings, Schedule,
+        Screen, SnoozeFor,
     },
 };
 use clap::Args;
@@ -18,7 +18,15 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
-const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+const DAYS: [&str; 7] = [
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+];
 
 /// What to change; nothing shows what is in force.
 #[derive(Debug, Args)]
@@ -86,13 +94,15 @@ pub struct LimitOptions {
     /// Pause while this program runs; can be repeated, replaces the list; an empty name empties it
     #[arg(long, value_name = "NAME")]
     program: Option<Vec<String>>,
-    /// A day's hours as 24 letters, f (full), g (gentle) or - (off): monday=…, weekdays=…, weekend=… or all=…
+    /// A day's hours as 24 letters, f (full), g (gentle) or - (off): monday=…, weekdays=…,
+    /// weekend=… or all=…
     #[arg(long, value_name = "DAY=HOURS")]
     schedule: Vec<String>,
     /// How the system treats the process: lowest or normal (the latter from the next start)
     #[arg(long)]
     priority: Option<String>,
-    /// Seconds of a pause after which the peer leaves the ring, so that others crawl its domains; 0 never does
+    /// Seconds of a pause after which the peer leaves the ring, so that others crawl its domains; 0
+    /// never does
     #[arg(long, value_name = "SECONDS")]
     leave_after: Option<u32>,
     /// Tray app: seconds without input after which the screensaver opens; 0 never does
@@ -139,41 +149,77 @@ pub fn allowed(allowance: &Allowance) -> String {
     }
     let rate = |bytes: u64| format!("{}/s", HumanBytes(bytes));
     let parts = [
-        allowance.cpu_percent.map(|percent| format!("{percent} % of one core")),
-        allowance.down_bytes.map(|bytes| format!("{} down", rate(bytes))),
-        allowance.up_bytes.map(|bytes| format!("{} up", rate(bytes))),
-        allowance.fetches.map(|fetches| format!("{fetches} fetches")),
-        allowance.memory_bytes.map(|bytes| format!("{} of memory", HumanBytes(bytes))),
-        allowance.disk_bytes.map(|bytes| format!("{} of disk", HumanBytes(bytes))),
+        allowance
+            .cpu_percent
+            .map(|percent| format!("{percent} % of one core")),
+        allowance
+            .down_bytes
+            .map(|bytes| format!("{} down", rate(bytes))),
+        allowance
+            .up_bytes
+            .map(|bytes| format!("{} up", rate(bytes))),
+        allowance
+            .fetches
+            .map(|fetches| format!("{fetches} fetches")),
+        allowance
+            .memory_bytes
+            .map(|bytes| format!("{} of memory", HumanBytes(bytes))),
+        allowance
+            .disk_bytes
+            .map(|bytes| format!("{} of disk", HumanBytes(bytes))),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if parts.is_empty() { "everything".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() {
+        "everything".to_owned()
+    } else {
+        parts.join(", ")
+    }
 }
 
 /// What is used of that right now, in one line. Memory and archive have lines of their own.
 pub fn used(status: &Status) -> String {
     let down = HumanBytes(status.bytes_per_second as u64);
-    format!("{:.1} % of one core, {down}/s down, {} fetches", status.cpu_percent, status.fetching)
+    format!(
+        "{:.1} % of one core, {down}/s down, {} fetches",
+        status.cpu_percent, status.fetching
+    )
 }
 
 /// What the sensors see, in one line.
 pub fn seen(readings: &Readings) -> String {
     let by = readings.detector.as_deref().unwrap_or("unknown");
     let parts = [
-        readings.idle_ms.map(|idle| format!("no input for {} s (by {by})", idle / 1000)),
+        readings
+            .idle_ms
+            .map(|idle| format!("no input for {} s (by {by})", idle / 1000)),
         readings.power.map(|power| match power {
             Power::Mains => "mains power".to_owned(),
-            Power::Battery { percent: Some(percent) } => format!("battery at {percent} %"),
+            Power::Battery {
+                percent: Some(percent),
+            } => format!("battery at {percent} %"),
             Power::Battery { percent: None } => "battery".to_owned(),
         }),
-        readings.metering.filter(|it| *it == Metering::Metered).map(|_| "a metered connection".to_owned()),
-        readings.screen.filter(|it| *it == Screen::Full).map(|_| "a full screen".to_owned()),
+        readings
+            .metering
+            .filter(|it| *it == Metering::Metered)
+            .map(|_| "a metered connection".to_owned()),
+        readings
+            .screen
+            .filter(|it| *it == Screen::Full)
+            .map(|_| "a full screen".to_owned()),
         readings.program.clone(),
-        readings.other_cpu_percent.map(|percent| format!("{percent:.0} % CPU by others")),
-        (readings.month_bytes > 0).then(|| format!("{} this month", HumanBytes(readings.month_bytes))),
+        readings
+            .other_cpu_percent
+            .map(|percent| format!("{percent:.0} % CPU by others")),
+        (readings.month_bytes > 0)
+            .then(|| format!("{} this month", HumanBytes(readings.month_bytes))),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if parts.is_empty() { "nothing that matters to the preferences".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() {
+        "nothing that matters to the preferences".to_owned()
+    } else {
+        parts.join(", ")
+    }
 }
 
 /// The options as changes of fields.
@@ -181,14 +227,23 @@ fn changes(options: &LimitOptions) -> anyhow::Result<Map<String, Value>> {
     let word = |text: &Option<String>| text.as_ref().map(|text| json!(text.replace('-', "_")));
     let number = |number: Option<u32>| number.map(|number| json!(number));
     let profile = |cpu, down, up, fetches| {
-        let fields = [("cpu_percent", cpu), ("down_kib", down), ("up_kib", up), ("fetches", fetches)]
-            .map(named(number));
+        let fields = [
+            ("cpu_percent", cpu),
+            ("down_kib", down),
+            ("up_kib", up),
+            ("fetches", fetches),
+        ]
+        .map(named(number));
         object(fields)
     };
-    let programs = options
-        .program
-        .as_ref()
-        .map(|names| json!(names.iter().filter(|name| !name.is_empty()).collect::<Vec<_>>()));
+    let programs = options.program.as_ref().map(|names| {
+        json!(
+            names
+                .iter()
+                .filter(|name| !name.is_empty())
+                .collect::<Vec<_>>()
+        )
+    });
     let desktop = object([
         ("screensaver_seconds", number(options.screensaver)),
         ("notifications", word(&options.notifications)),
@@ -200,10 +255,18 @@ fn changes(options: &LimitOptions) -> anyhow::Result<Map<String, Value>> {
         ("run", word(&options.run)),
         ("idle_seconds", number(options.idle)),
         ("while_in_use", word(&options.while_in_use)),
-        ("full", profile(options.cpu, options.down, options.up, options.fetches)),
+        (
+            "full",
+            profile(options.cpu, options.down, options.up, options.fetches),
+        ),
         (
             "gentle",
-            profile(options.gentle_cpu, options.gentle_down, options.gentle_up, options.gentle_fetches),
+            profile(
+                options.gentle_cpu,
+                options.gentle_down,
+                options.gentle_up,
+                options.gentle_fetches,
+            ),
         ),
         ("memory_mib", number(options.memory)),
         ("disk_mib", number(options.disk)),
@@ -219,17 +282,24 @@ fn changes(options: &LimitOptions) -> anyhow::Result<Map<String, Value>> {
         ("leave_after_seconds", number(options.leave_after)),
         ("desktop", desktop),
     ];
-    Ok(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
+    Ok(fields
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect())
 }
 
-fn named<'a, T>(value: impl Fn(T) -> Option<Value>) -> impl Fn((&'a str, T)) -> (&'a str, Option<Value>) {
+fn named<'a, T>(
+    value: impl Fn(T) -> Option<Value>,
+) -> impl Fn((&'a str, T)) -> (&'a str, Option<Value>) {
     move |(name, given)| (name, value(given))
 }
 
 /// An object of what is given; nothing if nothing is.
 fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Option<Value> {
-    let given: Map<String, Value> =
-        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+    let given: Map<String, Value> = fields
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect();
     (!given.is_empty()).then_some(Value::Object(given))
 }
 
@@ -237,7 +307,9 @@ fn schedule(days: &[String]) -> anyhow::Result<Option<Value>> {
     let mut given = Map::new();
     for day in days {
         let Some((name, hours)) = day.split_once('=') else {
-            anyhow::bail!("{day:?} is not a day of the schedule: write monday=ffff…, with 24 letters");
+            anyhow::bail!(
+                "{day:?} is not a day of the schedule: write monday=ffff…, with 24 letters"
+            );
         };
         let names: &[&str] = match name {
             "all" => &DAYS,
@@ -253,17 +325,31 @@ fn schedule(days: &[String]) -> anyhow::Result<Option<Value>> {
 fn show(preferences: &Preferences) {
     let Preferences { full, gentle, .. } = preferences;
     let programs = preferences.programs.join(", ");
-    let programs = if programs.is_empty() { "none".to_owned() } else { programs };
+    let programs = if programs.is_empty() {
+        "none".to_owned()
+    } else {
+        programs
+    };
     let rows = [
         ("preset", name(preferences.preset)),
-        ("run", format!("{}, idle after {} s", name(preferences.run), preferences.idle_seconds)),
+        (
+            "run",
+            format!(
+                "{}, idle after {} s",
+                name(preferences.run),
+                preferences.idle_seconds
+            ),
+        ),
         ("while in use", name(preferences.while_in_use)),
         ("full", profile_line(full)),
         ("gentle", profile_line(gentle)),
         ("memory", limit(preferences.memory_mib, "MiB")),
         ("archive", archive_line(preferences)),
         ("month", limit(preferences.month_mib, "MiB")),
-        ("other CPU", limit(preferences.other_cpu_percent, "% pauses")),
+        (
+            "other CPU",
+            limit(preferences.other_cpu_percent, "% pauses"),
+        ),
         ("battery", name(preferences.on_battery)),
         ("metered", name(preferences.on_metered)),
         ("full screen", name(preferences.on_full_screen)),
@@ -285,7 +371,11 @@ fn name(value: impl Serialize) -> String {
 }
 
 fn limit(number: u32, unit: &str) -> String {
-    if number == 0 { "no limit".to_owned() } else { format!("{number} {unit}") }
+    if number == 0 {
+        "no limit".to_owned()
+    } else {
+        format!("{number} {unit}")
+    }
 }
 
 fn profile_line(profile: &Profile) -> String {
@@ -297,7 +387,11 @@ fn profile_line(profile: &Profile) -> String {
         limit(profile.fetches, "fetches"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if parts.is_empty() { "no limits".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() {
+        "no limits".to_owned()
+    } else {
+        parts.join(", ")
+    }
 }
 
 fn archive_line(preferences: &Preferences) -> String {
@@ -321,9 +415,15 @@ fn desktop_line(desktop: &Desktop) -> String {
         0 => "never by itself".to_owned(),
         seconds => format!("after {seconds} s"),
     };
-    let [notifications, login, updates] =
-        [desktop.notifications, desktop.start_at_login, desktop.updates].map(name);
-    format!("screensaver {screensaver}; notifications {notifications}, at login {login}, updates {updates}")
+    let [notifications, login, updates] = [
+        desktop.notifications,
+        desktop.start_at_login,
+        desktop.updates,
+    ]
+    .map(name);
+    format!(
+        "screensaver {screensaver}; notifications {notifications}, at login {login}, updates {updates}"
+    )
 }
 
 fn show_schedule(schedule: &Schedule) {

@@ -1,7 +1,7 @@
 //! `apoidea`: the headless peer and its command line.
 //!
-//! Answers for people by default and JSON with `--json`; errors go to stderr and end the program with a code other
-//! than 0.
+//! Answers for people by default and JSON with `--json`; errors go to stderr and end the program
+//! with a code other than 0.
 
 mod arguments;
 mod client;
@@ -49,9 +49,17 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Resume => control::resume(&place),
         Command::Snooze { length } => limits::snooze(&place, &length.join(" ")),
         Command::Limits(options) => limits::limits(&place, &options),
-        Command::Domains { prefix, limit, output } => control::domains(&place, &prefix, limit, output),
+        Command::Domains {
+            prefix,
+            limit,
+            output,
+        } => control::domains(&place, &prefix, limit, output),
         Command::Peers(output) => control::peers(&place, output),
-        Command::Owners { domain, count, output } => control::owners(&place, &domain, count, output),
+        Command::Owners {
+            domain,
+            count,
+            output,
+        } => control::owners(&place, &domain, count, output),
         Command::Simulate(options) => simulate::simulate(&options),
         Command::Pages(output) => control::pages(&place, output),
         Command::Dashboard => control::dashboard(&place),

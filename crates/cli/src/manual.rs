@@ -1,4 +1,5 @@
-//! `apoidea manual`: the manual pages and the shells' completions, written for the packages from the command line itself.
+//! `apoidea manual`: the manual pages and the shells' completions, written for the packages from
+//! the command line itself.
 
 use crate::arguments::Arguments;
 use anyhow::Context;
@@ -15,7 +16,8 @@ pub fn manual(folder: &Path) -> anyhow::Result<ExitCode> {
     for folder in [&pages, &completions] {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    clap_mangen::generate_to(Arguments::command(), &pages).context("cannot write the manual pages")?;
+    clap_mangen::generate_to(Arguments::command(), &pages)
+        .context("cannot write the manual pages")?;
     for shell in SHELLS {
         clap_complete::generate_to(shell, &mut Arguments::command(), "apoidea", &completions)
             .with_context(|| format!("cannot write the completions for {shell}"))?;
@@ -35,9 +37,13 @@ mod tests {
             .map(|name| fs::read_to_string(folder.path().join("completions").join(name)).unwrap())
             .into();
         let commands = Arguments::command();
-        for command in commands.get_subcommands().filter(|command| !command.is_hide_set()) {
+        for command in commands
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+        {
             let name = command.get_name();
-            let page = fs::read_to_string(folder.path().join(format!("man1/apoidea-{name}.1"))).unwrap();
+            let page =
+                fs::read_to_string(folder.path().join(format!("man1/apoidea-{name}.1"))).unwrap();
             assert!(page.contains(".SH SYNOPSIS"), "{name}");
             assert!(completions.iter().all(|text| text.contains(name)), "{name}");
         }

@@ -40,7 +40,8 @@ impl Progress {
 fn spinner() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     bar.set_style(
-        ProgressStyle::with_template("{spinner:.yellow} {wide_msg}").expect("the template is a constant"),
+        ProgressStyle::with_template("{spinner:.yellow} {wide_msg}")
+            .expect("the template is a constant"),
     );
     bar.enable_steady_tick(SPIN_PERIOD);
     bar
@@ -66,7 +67,15 @@ async fn show(handle: Handle, bar: Option<ProgressBar>) {
 }
 
 fn line(status: &Status) -> String {
-    let Status { totals, pages_per_second, bytes_per_second, queued, domains, fetching, .. } = status;
+    let Status {
+        totals,
+        pages_per_second,
+        bytes_per_second,
+        queued,
+        domains,
+        fetching,
+        ..
+    } = status;
     let told = status.attention.as_deref().unwrap_or(&status.reason);
     format!(
         "{told} · {pages_per_second:.1} pages/s · {pages} pages · {rate}/s · {queue} waiting · {hosts} hosts · {fetching} under way",

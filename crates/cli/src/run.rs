@@ -10,12 +10,14 @@ use apoidea_model::PageUrl;
 use apoidea_peer::{Config, Peer, end_process_within};
 use std::{io, path::Path, process::ExitCode, time::Duration};
 
-/// A peer that is told to stop has this long; then it is ended as by a crash, which loses nothing either.
+/// A peer that is told to stop has this long; then it is ended as by a crash, which loses nothing
+/// either.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// A runtime whose clock hangs together with the disk is not waited for any longer than this.
 const GRACE: Duration = Duration::from_secs(1);
-/// The network and the pages share one thread, which does 3,000 pages a second; waking a second one for every step of a
-/// page costs a tenth more processor time. Large pages and the disk have threads of their own.
+/// The network and the pages share one thread, which does 3,000 pages a second; waking a second one
+/// for every step of a page costs a tenth more processor time. Large pages and the disk have
+/// threads of their own.
 const WORKER_THREADS: usize = 1;
 
 pub fn run(place: &Place, options: &RunOptions) -> anyhow::Result<ExitCode> {
@@ -31,7 +33,10 @@ pub fn run(place: &Place, options: &RunOptions) -> anyhow::Result<ExitCode> {
 /// The runtime that a peer runs on.
 pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    Ok(builder.worker_threads(WORKER_THREADS).enable_all().build()?)
+    Ok(builder
+        .worker_threads(WORKER_THREADS)
+        .enable_all()
+        .build()?)
 }
 
 /// Runs a peer, showing its progress, until it is done or told to stop.
@@ -59,7 +64,9 @@ pub async fn crawl(config: Config, folder: &Path) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Err(_) => {
-            eprintln!("apoidea: not everything could be written in time; the next start recovers the rest");
+            eprintln!(
+                "apoidea: not everything could be written in time; the next start recovers the rest"
+            );
             // Blocked threads would keep the runtime, and so the process, from ending.
             std::process::exit(1);
         }
@@ -69,7 +76,10 @@ pub async fn crawl(config: Config, folder: &Path) -> anyhow::Result<ExitCode> {
 fn start_logging() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("APOIDEA_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .try_init();
 }
 
 /// The system's wish that the program ends.

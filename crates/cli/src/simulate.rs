@@ -26,11 +26,18 @@ fn simulate_crawl(options: &SimulateOptions, pages: u64) -> anyhow::Result<ExitC
         duration: CRAWL_AT_MOST,
     });
     show(&report, options)?;
-    Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.is_sound() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn simulate_ring(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
-    ensure!((0.0..=0.5).contains(&options.loss), "--loss is a share of messages: accepted are 0 to 0.5");
+    ensure!(
+        (0.0..=0.5).contains(&options.loss),
+        "--loss is a share of messages: accepted are 0 to 0.5"
+    );
     let report = sim::run(&Options {
         scenario: options.scenario,
         peers: usize::try_from(options.peers)?,
@@ -41,7 +48,11 @@ fn simulate_ring(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
         loss: options.loss,
     });
     show(&report, options)?;
-    Ok(if report.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.is_sound() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn show(report: &(impl Serialize + Display), options: &SimulateOptions) -> anyhow::Result<()> {

@@ -17,7 +17,8 @@ pub fn canonical(url: &str) -> anyhow::Result<ExitCode> {
 }
 
 pub fn links(base: &str, file: &Path) -> anyhow::Result<ExitCode> {
-    let base = PageUrl::parse(base).with_context(|| format!("{base:?} is not the URL of a page"))?;
+    let base =
+        PageUrl::parse(base).with_context(|| format!("{base:?} is not the URL of a page"))?;
     let page = read(file)?;
     let mut out = io::stdout().lock();
     for link in extract(&base, None, &page).links {
@@ -28,21 +29,37 @@ pub fn links(base: &str, file: &Path) -> anyhow::Result<ExitCode> {
 
 pub fn robots(file: &Path, agent: &str, url: &str) -> anyhow::Result<ExitCode> {
     let robots = Robots::parse(&read(file)?, agent);
-    let path = if url.starts_with('/') { format!("http://localhost{url}") } else { url.to_owned() };
-    let page = PageUrl::parse(&path).with_context(|| format!("{url:?} is neither a URL nor a path"))?;
+    let path = if url.starts_with('/') {
+        format!("http://localhost{url}")
+    } else {
+        url.to_owned()
+    };
+    let page =
+        PageUrl::parse(&path).with_context(|| format!("{url:?} is neither a URL nor a path"))?;
     let verdict = robots.decide(page.path_and_query());
-    let word = if verdict.allowed { "allowed" } else { "disallowed" };
+    let word = if verdict.allowed {
+        "allowed"
+    } else {
+        "disallowed"
+    };
     match verdict.rule {
         Some(rule) => println!("{word} by line {}: {rule}", rule.line()),
         None => println!("{word}: no line of the file is about it"),
     }
-    Ok(if verdict.allowed { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if verdict.allowed {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
 }
 
 fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     if file == Path::new("-") {
         let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+        io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .context("cannot read standard input")?;
         return Ok(bytes);
     }
     fs::read(file).with_context(|| format!("cannot read {}", file.display()))

@@ -1,7 +1,9 @@
-//! What reading a page costs, for our scanner, for lol_html and for a tree: `extract_cost FOLDER [EVERY [ENGINE]]`.
+//! What reading a page costs, for our scanner, for lol_html and for a tree: `extract_cost FOLDER
+//! [EVERY [ENGINE]]`.
 //!
-//! Reads every `EVERY`th HTML file below the folder into memory first, so that only CPU time is measured. lol_html
-//! merely collects the attributes; ours and the tree also resolve, canonicalise and deduplicate the links.
+//! Reads every `EVERY`th HTML file below the folder into memory first, so that only CPU time is
+//! measured. lol_html merely collects the attributes; ours and the tree also resolve, canonicalise
+//! and deduplicate the links.
 
 use apoidea_crawl::extract::{extract, reference};
 use apoidea_model::PageUrl;
@@ -18,7 +20,10 @@ fn main() {
         eprintln!("usage: extract_cost FOLDER [EVERY [ours|lol_html|scraper]]");
         std::process::exit(2);
     };
-    let every = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let every = arguments
+        .next()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
     let only = arguments.next();
     let pages = read(Path::new(&folder), every);
     let bytes: usize = pages.iter().map(|page| page.body.len()).sum();
@@ -34,9 +39,13 @@ fn main() {
             measure(name, &pages, bytes, count);
         }
     };
-    run("ours", &|page| extract(&page.url, type_, &page.body).links.len());
+    run("ours", &|page| {
+        extract(&page.url, type_, &page.body).links.len()
+    });
     run("lol_html", &|page| with_lol_html(&page.body));
-    run("scraper", &|page| reference::extract(&page.url, type_, &page.body).links.len());
+    run("scraper", &|page| {
+        reference::extract(&page.url, type_, &page.body).links.len()
+    });
 }
 
 struct Page {
@@ -51,7 +60,10 @@ fn read(folder: &Path, every: usize) -> Vec<Page> {
     let page = |file: &PathBuf| {
         let path = file.strip_prefix(folder).ok()?.to_str()?;
         let url = PageUrl::parse(&format!("https://docs.example/{path}")).ok()?;
-        Some(Page { url, body: fs::read(file).ok()? })
+        Some(Page {
+            url,
+            body: fs::read(file).ok()?,
+        })
     };
     files.iter().step_by(every).filter_map(page).collect()
 }
@@ -61,7 +73,10 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
         let path = entry.path();
         if path.is_dir() {
             collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "html") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "html")
+        {
             files.push(path);
         }
     }
@@ -73,17 +88,25 @@ fn measure(name: &str, pages: &[Page], bytes: usize, count: impl Fn(&Page) -> us
     let seconds = start.seconds();
     let per_page = seconds * 1e6 / pages.len().max(1) as f64;
     let speed = bytes as f64 / 1e6 / seconds;
-    println!("{name:9} {seconds:7.3} CPU-s  {speed:6.0} MB/s  {per_page:7.1} us per page  {links} links");
+    println!(
+        "{name:9} {seconds:7.3} CPU-s  {speed:6.0} MB/s  {per_page:7.1} us per page  {links} links"
+    );
 }
 
 fn with_lol_html(body: &[u8]) -> usize {
     let mut found: Vec<String> = Vec::new();
     let mut take = |value: Option<String>| found.extend(value);
-    let handler =
-        element!("a[href], area[href], link[href], base[href], iframe[src], meta[content]", |element| {
-            take(["href", "src", "content"].iter().find_map(|name| element.get_attribute(name)));
+    let handler = element!(
+        "a[href], area[href], link[href], base[href], iframe[src], meta[content]",
+        |element| {
+            take(
+                ["href", "src", "content"]
+                    .iter()
+                    .find_map(|name| element.get_attribute(name)),
+            );
             Ok(())
-        });
+        }
+    );
     let settings = Settings::new().append_element_content_handler(handler);
     let mut rewriter = HtmlRewriter::new(settings, |_: &[u8]| {});
     let _ = rewriter.write(body).and_then(|()| rewriter.end());
@@ -98,7 +121,10 @@ struct Stopwatch {
 
 impl Stopwatch {
     fn start() -> Self {
-        Stopwatch { cpu: Self::cpu(), wall: Instant::now() }
+        Stopwatch {
+            cpu: Self::cpu(),
+            wall: Instant::now(),
+        }
     }
 
     fn seconds(&self) -> f64 {
@@ -108,6 +134,10 @@ impl Stopwatch {
 
     fn cpu() -> Option<f64> {
         let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-        text.split(' ').next()?.parse::<f64>().ok().map(|nanoseconds| nanoseconds / 1e9)
+        text.split(' ')
+            .next()?
+            .parse::<f64>()
+            .ok()
+            .map(|nanoseconds| nanoseconds / 1e9)
     }
 }

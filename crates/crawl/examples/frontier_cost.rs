@@ -9,7 +9,9 @@ use apoidea_model::{Domain, Pending, Slot, Target, Time};
 use std::time::{Duration, Instant};
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<usize>().expect("a number"));
+    let mut arguments = std::env::args()
+        .skip(1)
+        .map(|text| text.parse::<usize>().expect("a number"));
     let hosts = arguments.next().unwrap_or(4096);
     let pages = arguments.next().unwrap_or(1_000_000);
     let before = resident_bytes();
@@ -26,10 +28,14 @@ fn main() {
     );
     let residents = driver.frontier.residents().len();
     let memory = resident_bytes().saturating_sub(before);
-    println!("{residents} residents take {} bytes each", memory / residents.max(1));
+    println!(
+        "{residents} residents take {} bytes each",
+        memory / residents.max(1)
+    );
 }
 
-/// A disk that never runs dry and a web that always answers in 300 ms. Only the frontier's share of the time is counted.
+/// A disk that never runs dry and a web that always answers in 300 ms. Only the frontier's share of
+/// the time is counted.
 struct Driver {
     frontier: Frontier,
     hosts: usize,
@@ -40,11 +46,18 @@ struct Driver {
 }
 
 const TOOK: Duration = Duration::from_millis(300);
-const EFFORT: Effort = Effort { took: TOOK, bytes: 35_000 };
+const EFFORT: Effort = Effort {
+    took: TOOK,
+    bytes: 35_000,
+};
 
 impl Driver {
     fn new(hosts: usize) -> Self {
-        let config = FrontierConfig { fetches: 1024, resident: hosts, ..FrontierConfig::default() };
+        let config = FrontierConfig {
+            fetches: 1024,
+            resident: hosts,
+            ..FrontierConfig::default()
+        };
         let file = b"User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\nDisallow: /search";
         Driver {
             frontier: Frontier::new(config),
@@ -64,13 +77,24 @@ impl Driver {
             let begin = Instant::now();
             actions.extend(std::iter::from_fn(|| self.frontier.poll(now)));
             cost += begin.elapsed();
-            let events: Vec<Event> = actions.into_iter().filter_map(|action| self.act(action, now)).collect();
-            let done = self.under_way.iter().take_while(|(end, ..)| *end <= now).count();
+            let events: Vec<Event> = actions
+                .into_iter()
+                .filter_map(|action| self.act(action, now))
+                .collect();
+            let done = self
+                .under_way
+                .iter()
+                .take_while(|(end, ..)| *end <= now)
+                .count();
             let reports: Vec<Report> = self.under_way.drain(..done).map(report).collect();
             count += reports.len();
             let begin = Instant::now();
-            events.into_iter().for_each(|event| self.frontier.handle(event, now));
-            reports.into_iter().for_each(|report| _ = self.frontier.settle(report, now));
+            events
+                .into_iter()
+                .for_each(|event| self.frontier.handle(event, now));
+            reports
+                .into_iter()
+                .for_each(|report| _ = self.frontier.settle(report, now));
             cost += begin.elapsed();
             let coming = self.under_way.front().map_or(Time::NEVER, |(end, ..)| *end);
             now = now.max(self.frontier.next_timeout().min(coming));
@@ -82,9 +106,15 @@ impl Driver {
         match action {
             Action::Wake { limit } => {
                 let to = (self.woken + limit).min(self.hosts);
-                let domains = (self.woken..to).map(|i| (name(i), DomainState::default())).collect();
+                let domains = (self.woken..to)
+                    .map(|i| (name(i), DomainState::default()))
+                    .collect();
                 self.woken = to;
-                let next = if to < self.hosts { Time::ZERO } else { Time::NEVER };
+                let next = if to < self.hosts {
+                    Time::ZERO
+                } else {
+                    Time::NEVER
+                };
                 Some(Event::Woke { domains, next })
             }
             Action::Resolve(domain) => {
@@ -100,9 +130,17 @@ impl Driver {
             }
             Action::FetchRobots { domain, origin, .. } => {
                 let access = self.robots.clone();
-                Some(Event::Robots { domain, origin, access, retry_after: None, effort: EFFORT })
+                Some(Event::Robots {
+                    domain,
+                    origin,
+                    access,
+                    retry_after: None,
+                    effort: EFFORT,
+                })
             }
-            Action::Fetch { domain, pending, .. } => {
+            Action::Fetch {
+                domain, pending, ..
+            } => {
                 self.under_way.push_back((now + TOOK, domain, pending.slot));
                 None
             }
@@ -112,9 +150,15 @@ impl Driver {
 
     fn pending(&mut self, domain: &Domain) -> Pending {
         self.sequence += 1;
-        let url = format!("https://{domain}/articles/2024/some-article-with-a-usual-title-{}", self.sequence);
+        let url = format!(
+            "https://{domain}/articles/2024/some-article-with-a-usual-title-{}",
+            self.sequence
+        );
         Pending {
-            slot: Slot { rank: 0, sequence: self.sequence },
+            slot: Slot {
+                rank: 0,
+                sequence: self.sequence,
+            },
             url: url.parse().expect("a URL"),
             depth: 0,
             target: Target::Page,
@@ -125,11 +169,18 @@ impl Driver {
 }
 
 fn report((_, domain, slot): (Time, Domain, Slot)) -> Report {
-    Report { domain, slot, outcome: Outcome::Page, effort: EFFORT }
+    Report {
+        domain,
+        slot,
+        outcome: Outcome::Page,
+        effort: EFFORT,
+    }
 }
 
 fn name(number: usize) -> Domain {
-    format!("www.some-site-{number}.example").parse().expect("a host name")
+    format!("www.some-site-{number}.example")
+        .parse()
+        .expect("a host name")
 }
 
 /// What the system says this process has in memory; 0 where it does not say.

@@ -1,8 +1,9 @@
 //! Which links of a batch enter their domain's queue, and which are dropped and why.
 //!
-//! PeerCrawl's URL preprocessor as one pure decision: classifier, ranker and overflow controller, throttle, duplicate
-//! detector. Its predecessor died of URLs that came in faster than they went out, so the queue is bounded and the
-//! least important URLs go. Writing the queue, and reading its worst entries, is left to the caller.
+//! PeerCrawl's URL preprocessor as one pure decision: classifier, ranker and overflow controller,
+//! throttle, duplicate detector. Its predecessor died of URLs that came in faster than they went
+//! out, so the queue is bounded and the least important URLs go. Writing the queue, and reading its
+//! worst entries, is left to the caller.
 
 use crate::{Counters, Order, SeenFilter, traps};
 use apoidea_model::{Domain, Link, PageUrl, Slot, UrlHash};
@@ -31,7 +32,8 @@ impl Default for Quotas {
             queued_total: 20_000_000,
             // What the seen-filter keeps its promise for.
             admitted_per_domain: SeenFilter::CAPACITY_MAX,
-            // The first filters of a shop, or every list of an ordinary site; the rest is combinations of combinations.
+            // The first filters of a shop, or every list of an ordinary site; the rest is
+            // combinations of combinations.
             combined_per_domain: 1000,
             // Good-citizen contract; nothing that people link to is further away.
             depth: 20,
@@ -51,8 +53,8 @@ pub struct Admission<'a> {
     pub counters: Counters,
     /// URLs waiting in all domains.
     pub queued_total: u64,
-    /// The last entries of the domain's queue, the very last first; only looked at when a quota is reached. As many as
-    /// the batch has links are enough.
+    /// The last entries of the domain's queue, the very last first; only looked at when a quota is
+    /// reached. As many as the batch has links are enough.
     pub worst: &'a [Slot],
     /// Scope, traps, refusals: why a URL is not wanted, if it is not.
     pub check: &'a dyn Fn(&PageUrl) -> Result<(), DropReason>,
@@ -104,13 +106,16 @@ pub struct Decision {
 impl Decision {
     /// Links that did not enter because the queue was full.
     pub fn overflowed(&self) -> u64 {
-        self.dropped.iter().filter(|(_, reason)| *reason == DropReason::Overflow).count() as u64
+        self.dropped
+            .iter()
+            .filter(|(_, reason)| *reason == DropReason::Overflow)
+            .count() as u64
     }
 }
 
 impl Admission<'_> {
-    /// Decides about the links of one batch and marks the admitted ones as seen. What is dropped for want of room is
-    /// not marked: it may come again when there is some.
+    /// Decides about the links of one batch and marks the admitted ones as seen. What is dropped
+    /// for want of room is not marked: it may come again when there is some.
     pub fn decide(mut self, links: Vec<Link>, seen: &mut SeenFilter) -> Decision {
         let mut decision = Decision::default();
         for link in links {
@@ -185,11 +190,19 @@ mod tests {
     use apoidea_model::Target;
 
     fn link(url: &str, depth: u16) -> Link {
-        Link { url: url.parse().unwrap(), depth, target: Target::Page }
+        Link {
+            url: url.parse().unwrap(),
+            depth,
+            target: Target::Page,
+        }
     }
 
     fn slots(ranks: &[u16]) -> Vec<Slot> {
-        ranks.iter().zip(0..).map(|(&rank, sequence)| Slot { rank, sequence }).collect()
+        ranks
+            .iter()
+            .zip(0..)
+            .map(|(&rank, sequence)| Slot { rank, sequence })
+            .collect()
     }
 
     struct Case {
@@ -210,7 +223,13 @@ mod tests {
                 depth: 20,
             };
             let seen = SeenFilter::new(OneIn::default());
-            Case { quotas, counters: Counters::default(), queued_total: 0, worst: Vec::new(), seen }
+            Case {
+                quotas,
+                counters: Counters::default(),
+                queued_total: 0,
+                worst: Vec::new(),
+                seen,
+            }
         }
 
         fn decide(&mut self, links: Vec<Link>) -> Decision {
@@ -221,7 +240,13 @@ mod tests {
                 counters: self.counters,
                 queued_total: self.queued_total,
                 worst: &self.worst,
-                check: &|url| if url.path() == "/trap" { Err(DropReason::Trap) } else { Ok(()) },
+                check: &|url| {
+                    if url.path() == "/trap" {
+                        Err(DropReason::Trap)
+                    } else {
+                        Ok(())
+                    }
+                },
             };
             admission.decide(links, &mut self.seen)
         }
@@ -230,7 +255,14 @@ mod tests {
         fn summary(&mut self, links: Vec<Link>) -> (Vec<u16>, Vec<DropReason>) {
             let decision = self.decide(links);
             let reasons = decision.dropped.iter().map(|(_, reason)| *reason).collect();
-            (decision.admitted.iter().map(|admitted| admitted.rank).collect(), reasons)
+            (
+                decision
+                    .admitted
+                    .iter()
+                    .map(|admitted| admitted.rank)
+                    .collect(),
+                reasons,
+            )
         }
     }
 
@@ -245,7 +277,10 @@ mod tests {
             link("http://a.example/2", 20),
         ];
         use DropReason::{OtherDomain, Seen, TooDeep, Trap};
-        assert_eq!(Case::new().summary(links), (vec![1, 20], vec![OtherDomain, Seen, Trap, TooDeep]));
+        assert_eq!(
+            Case::new().summary(links),
+            (vec![1, 20], vec![OtherDomain, Seen, Trap, TooDeep])
+        );
     }
 
     #[test]
@@ -254,10 +289,20 @@ mod tests {
         case.counters.queued = 9;
         case.worst = slots(&[7, 5, 2]);
         let links = [3, 6, 6, 4, 4].iter().zip(0..);
-        let links: Vec<_> = links.map(|(&depth, i)| link(&format!("http://a.example/{i}"), depth)).collect();
+        let links: Vec<_> = links
+            .map(|(&depth, i)| link(&format!("http://a.example/{i}"), depth))
+            .collect();
         let decision = case.decide(links.clone());
-        let ranks: Vec<u16> = decision.admitted.iter().map(|admitted| admitted.rank).collect();
-        assert_eq!(ranks, [3, 6, 4], "one free place, then instead of 7 and of 5");
+        let ranks: Vec<u16> = decision
+            .admitted
+            .iter()
+            .map(|admitted| admitted.rank)
+            .collect();
+        assert_eq!(
+            ranks,
+            [3, 6, 4],
+            "one free place, then instead of 7 and of 5"
+        );
         assert_eq!(decision.evicted, case.worst[..2]);
         assert_eq!(decision.overflowed(), 2);
     }
@@ -267,17 +312,29 @@ mod tests {
         let mut case = Case::new();
         case.queued_total = 100;
         let links = vec![link("http://a.example/", 0)];
-        assert_eq!(case.summary(links.clone()), (vec![], vec![DropReason::Overflow]));
+        assert_eq!(
+            case.summary(links.clone()),
+            (vec![], vec![DropReason::Overflow])
+        );
         case.queued_total = 99;
         assert_eq!(case.summary(links), (vec![0], vec![]));
     }
 
     #[test]
     fn of_endless_combinations_only_a_few_are_followed() {
-        let filters = |n: u32| link(&format!("http://a.example/find?colour={n}&size=1&brand=2&sort=3"), 1);
+        let filters = |n: u32| {
+            link(
+                &format!("http://a.example/find?colour={n}&size=1&brand=2&sort=3"),
+                1,
+            )
+        };
         let mut case = Case::new();
         case.counters.combined = 1;
-        let links = vec![filters(1), filters(2), link("http://a.example/find?colour=1&size=2&page=3", 1)];
+        let links = vec![
+            filters(1),
+            filters(2),
+            link("http://a.example/find?colour=1&size=2&page=3", 1),
+        ];
         assert_eq!(case.summary(links), (vec![1, 1], vec![DropReason::Trap]));
     }
 

@@ -1,12 +1,14 @@
-//! What a page allows robots to do with it, beyond robots.txt: `<meta name=robots>` and the `X-Robots-Tag` header.
+//! What a page allows robots to do with it, beyond robots.txt: `<meta name=robots>` and the
+//! `X-Robots-Tag` header.
 //!
-//! Both carry the same words. Several sources may speak about one page; the most restrictive wins, whatever their
-//! order. Words that only concern a search engine's result page (`nosnippet`, `max-image-preview`…) and
-//! `unavailable_after` are ignored.
+//! Both carry the same words. Several sources may speak about one page; the most restrictive wins,
+//! whatever their order. Words that only concern a search engine's result page (`nosnippet`,
+//! `max-image-preview`…) and `unavailable_after` are ignored.
 
 use std::ops::BitAnd;
 
-/// The name by which sites address this crawler, compared without case (RFC 9309 §2.2.1, product token).
+/// The name by which sites address this crawler, compared without case (RFC 9309 §2.2.1, product
+/// token).
 pub(crate) const PRODUCT_TOKEN: &str = "Apoidea";
 
 /// May it be done?
@@ -39,10 +41,11 @@ impl Directives {
             .fold(Self::default(), BitAnd::bitand)
     }
 
-    /// Reads one `X-Robots-Tag` header, such as `noarchive` or `otherbot: noindex, apoidea: nofollow`.
+    /// Reads one `X-Robots-Tag` header, such as `noarchive` or `otherbot: noindex, apoidea:
+    /// nofollow`.
     ///
-    /// A name before a colon addresses what follows, up to the next name, to that robot alone. A header that is
-    /// repeated is read one by one and combined with `&`.
+    /// A name before a colon addresses what follows, up to the next name, to that robot alone. A
+    /// header that is repeated is read one by one and combined with `&`.
     pub fn from_header(value: &str) -> Self {
         let mut audience = Audience::Us;
         let mut all = Self::default();
@@ -62,8 +65,8 @@ impl Directives {
         all
     }
 
-    /// Reads the metadata that a page addresses to `name`, as in `<meta name="apoidea" content="…">`; `None` if
-    /// the name is neither that of all robots nor ours.
+    /// Reads the metadata that a page addresses to `name`, as in `<meta name="apoidea"
+    /// content="…">`; `None` if the name is neither that of all robots nor ours.
     pub(crate) fn from_named_meta(name: &str, content: &str) -> Option<Self> {
         (Audience::of(name) == Audience::Us).then(|| Self::from_meta(content))
     }
@@ -77,7 +80,11 @@ impl Directives {
             "none" => (forbidden, forbidden, allowed),
             _ => (allowed, allowed, allowed),
         };
-        Directives { index, follow, archive }
+        Directives {
+            index,
+            follow,
+            archive,
+        }
     }
 }
 
@@ -99,7 +106,11 @@ impl BitAnd for Permission {
     type Output = Self;
 
     fn bitand(self, other: Self) -> Self {
-        if self == Permission::Allowed { other } else { self }
+        if self == Permission::Allowed {
+            other
+        } else {
+            self
+        }
     }
 }
 
@@ -113,8 +124,14 @@ enum Audience {
 impl Audience {
     fn of(agent: &str) -> Self {
         let agent = agent.trim();
-        let is_us = ["robots", "*", PRODUCT_TOKEN].iter().any(|name| agent.eq_ignore_ascii_case(name));
-        if is_us { Audience::Us } else { Audience::Others }
+        let is_us = ["robots", "*", PRODUCT_TOKEN]
+            .iter()
+            .any(|name| agent.eq_ignore_ascii_case(name));
+        if is_us {
+            Audience::Us
+        } else {
+            Audience::Others
+        }
     }
 }
 
@@ -128,11 +145,23 @@ fn is_setting(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    const ALL: Directives =
-        Directives { index: Permission::Allowed, follow: Permission::Allowed, archive: Permission::Allowed };
-    const NO_INDEX: Directives = Directives { index: Permission::Forbidden, ..ALL };
-    const NO_FOLLOW: Directives = Directives { follow: Permission::Forbidden, ..ALL };
-    const NO_ARCHIVE: Directives = Directives { archive: Permission::Forbidden, ..ALL };
+    const ALL: Directives = Directives {
+        index: Permission::Allowed,
+        follow: Permission::Allowed,
+        archive: Permission::Allowed,
+    };
+    const NO_INDEX: Directives = Directives {
+        index: Permission::Forbidden,
+        ..ALL
+    };
+    const NO_FOLLOW: Directives = Directives {
+        follow: Permission::Forbidden,
+        ..ALL
+    };
+    const NO_ARCHIVE: Directives = Directives {
+        archive: Permission::Forbidden,
+        ..ALL
+    };
 
     #[test]
     fn meta_content_is_a_list_of_words_in_any_case() {
@@ -145,7 +174,10 @@ mod tests {
             ("noindex nofollow", NO_INDEX & NO_FOLLOW),
             (" none ,", NO_INDEX & NO_FOLLOW),
             ("noarchive", NO_ARCHIVE),
-            ("nosnippet, max-snippet:-1, unavailable_after: 1 Jan 2030", ALL),
+            (
+                "nosnippet, max-snippet:-1, unavailable_after: 1 Jan 2030",
+                ALL,
+            ),
             ("index, noindex", NO_INDEX),
         ] {
             assert_eq!(Directives::from_meta(content), expected, "{content:?}");
@@ -159,8 +191,14 @@ mod tests {
             ("apoidea: noindex", NO_INDEX),
             ("APOIDEA:noindex, nofollow", NO_INDEX & NO_FOLLOW),
             ("otherbot: noindex, nofollow", ALL),
-            ("noarchive, otherbot: noindex, apoidea: nofollow", NO_ARCHIVE & NO_FOLLOW),
-            ("unavailable_after: 25 Jun 2010 15:00:00 PST, noindex", NO_INDEX),
+            (
+                "noarchive, otherbot: noindex, apoidea: nofollow",
+                NO_ARCHIVE & NO_FOLLOW,
+            ),
+            (
+                "unavailable_after: 25 Jun 2010 15:00:00 PST, noindex",
+                NO_INDEX,
+            ),
             ("otherbot: noindex, max-snippet: 3, nofollow", ALL),
             ("*: none", NO_INDEX & NO_FOLLOW),
             (":::,,:", ALL),
@@ -178,8 +216,14 @@ mod tests {
 
     #[test]
     fn only_metadata_for_all_robots_or_for_us_counts() {
-        assert_eq!(Directives::from_named_meta("ROBOTS", "noindex"), Some(NO_INDEX));
-        assert_eq!(Directives::from_named_meta("apoidea", "noindex"), Some(NO_INDEX));
+        assert_eq!(
+            Directives::from_named_meta("ROBOTS", "noindex"),
+            Some(NO_INDEX)
+        );
+        assert_eq!(
+            Directives::from_named_meta("apoidea", "noindex"),
+            Some(NO_INDEX)
+        );
         assert_eq!(Directives::from_named_meta("googlebot", "noindex"), None);
     }
 }

@@ -1,7 +1,9 @@
-//! What a peer knows of a domain besides its queue and its seen-filter: robots, politeness clock, back-off, counters.
+//! What a peer knows of a domain besides its queue and its seen-filter: robots, politeness clock,
+//! back-off, counters.
 //!
-//! One value, stored and replicated with the domain, so that whoever crawls the domain next is exactly as polite as
-//! who did before. It decides what every outcome means for the host; the frontier only asks it when.
+//! One value, stored and replicated with the domain, so that whoever crawls the domain next is
+//! exactly as polite as who did before. It decides what every outcome means for the host; the
+//! frontier only asks it when.
 
 use crate::{
     Origin, Reductions, Versions,
@@ -87,7 +89,11 @@ pub const ORIGINS_MAX: usize = 4;
 impl DomainState {
     /// The earliest moment at which the host may be asked; never if it is stopped.
     pub fn ready_at(&self) -> Time {
-        if self.stopped.is_some() { Time::NEVER } else { self.next.max(self.rests_until) }
+        if self.stopped.is_some() {
+            Time::NEVER
+        } else {
+            self.next.max(self.rests_until)
+        }
     }
 
     /// Why the host is not asked any more, if it is not.
@@ -117,26 +123,38 @@ impl DomainState {
 
     /// Lets a stopped host be asked again, as an operator may wish.
     pub fn resume(&mut self) {
-        *self = DomainState { stopped: None, forbidden: 0, failures: 0, rests: 0, ..std::mem::take(self) };
+        *self = DomainState {
+            stopped: None,
+            forbidden: 0,
+            failures: 0,
+            rests: 0,
+            ..std::mem::take(self)
+        };
     }
 
-    /// Takes in that a request may have been sent whose end nobody saw, as when the program was cut off: the next one
-    /// keeps its distance from that one too.
+    /// Takes in that a request may have been sent whose end nobody saw, as when the program was cut
+    /// off: the next one keeps its distance from that one too.
     pub fn interrupted(&mut self, now: Time) {
-        self.next = self.next.max(now + self.last_pause.unwrap_or(politeness::HOST_DELAY));
+        self.next = self
+            .next
+            .max(now + self.last_pause.unwrap_or(politeness::HOST_DELAY));
     }
 
     /// What is known about the robots.txt of each origin.
     pub fn standings(&self, now: Time) -> impl Iterator<Item = (Origin, Standing<'_>)> {
-        self.robots.iter().map(move |copy| (copy.origin, copy.standing(now)))
+        self.robots
+            .iter()
+            .map(move |copy| (copy.origin, copy.standing(now)))
     }
 
     /// What may be done at an origin of this domain.
     pub fn standing(&self, origin: Origin, now: Time) -> Standing<'_> {
-        self.copy(origin).map_or(Standing::Ask, |copy| copy.standing(now))
+        self.copy(origin)
+            .map_or(Standing::Ask, |copy| copy.standing(now))
     }
 
-    /// Takes in what came of asking for a robots.txt. `retry_after` is what the header of that name asked for.
+    /// Takes in what came of asking for a robots.txt. `retry_after` is what the header of that name
+    /// asked for.
     pub fn robots_answered(
         &mut self,
         origin: Origin,
@@ -146,7 +164,11 @@ impl DomainState {
         now: Time,
         pace: Pace,
     ) {
-        let health = if access == Access::Closed { Health::Failed } else { Health::Answered };
+        let health = if access == Access::Closed {
+            Health::Failed
+        } else {
+            Health::Answered
+        };
         self.keep(origin).answered(access, retry_after, now, pace);
         self.count(health, effort);
         self.wait(effort.took, now, pace);
@@ -173,7 +195,9 @@ impl DomainState {
             Health::Failed => self.failed(now, pace),
         }
         match outcome {
-            Outcome::Throttled { retry_after } => self.throttled(*retry_after, effort.took, now, pace),
+            Outcome::Throttled { retry_after } => {
+                self.throttled(*retry_after, effort.took, now, pace)
+            }
             Outcome::Challenge => self.stopped = Some(Stop::Challenged),
             _ => {}
         }
@@ -185,7 +209,8 @@ impl DomainState {
     /// Takes in that the host's name did not resolve.
     pub fn unresolved(&mut self, now: Time, pace: Pace) {
         add(&mut self.counters.failed, 1);
-        let doubled = politeness::RESOLVE_RETRY * (1 << self.failures.min(politeness::FAILURES_UNTIL_REST));
+        let doubled =
+            politeness::RESOLVE_RETRY * (1 << self.failures.min(politeness::FAILURES_UNTIL_REST));
         self.next = now + pace.scale(doubled);
         self.failed(now, pace);
     }
@@ -206,9 +231,15 @@ impl DomainState {
         for url in urls {
             add(&mut self.counters.admitted, 1);
             add(&mut self.counters.queued, 1);
-            add(&mut self.counters.combined, u64::from(traps::is_combination(url)));
+            add(
+                &mut self.counters.combined,
+                u64::from(traps::is_combination(url)),
+            );
         }
-        add(&mut self.counters.overflowed, overflowed.saturating_add(evicted));
+        add(
+            &mut self.counters.overflowed,
+            overflowed.saturating_add(evicted),
+        );
         self.leave_queue(evicted);
     }
 
@@ -223,9 +254,13 @@ impl DomainState {
         self.robots.iter_mut().for_each(|copy| copy.bound(now));
     }
 
-    /// Memory that the rules take beyond the value itself, in bytes: a stranger decides how many there are.
+    /// Memory that the rules take beyond the value itself, in bytes: a stranger decides how many
+    /// there are.
     pub fn memory_bytes(&self) -> usize {
-        self.robots.iter().map(|copy| size_of::<RobotsCopy>() + copy.memory_bytes()).sum()
+        self.robots
+            .iter()
+            .map(|copy| size_of::<RobotsCopy>() + copy.memory_bytes())
+            .sum()
     }
 
     fn copy(&self, origin: Origin) -> Option<&RobotsCopy> {
@@ -248,10 +283,15 @@ impl DomainState {
         self.next = now + pause;
     }
 
-    /// The pause after a request: what the pace and the host ask for, doubled while the host wants us slower.
+    /// The pause after a request: what the pace and the host ask for, doubled while the host wants
+    /// us slower.
     fn pause(&self, took: Duration, now: Time, pace: Pace) -> Duration {
         let crawl_delay = self.robots.iter().filter_map(RobotsCopy::crawl_delay).max();
-        let doublings = if now < self.doubled_until { self.doublings } else { 0 };
+        let doublings = if now < self.doubled_until {
+            self.doublings
+        } else {
+            0
+        };
         pace.pause(took, crawl_delay) * (1 << doublings.min(politeness::DOUBLINGS_MAX))
     }
 
@@ -287,7 +327,11 @@ impl DomainState {
     }
 
     fn throttled(&mut self, retry_after: Option<Duration>, took: Duration, now: Time, pace: Pace) {
-        let before = if now < self.doubled_until { self.doublings } else { 0 };
+        let before = if now < self.doubled_until {
+            self.doublings
+        } else {
+            0
+        };
         self.doublings = (before + 1).min(politeness::DOUBLINGS_MAX);
         self.doubled_until = now + pace.scale(politeness::DOUBLED_FOR);
         self.next = now + pace.back_off(retry_after).max(self.pause(took, now, pace));
@@ -333,12 +377,18 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
     const DAY: Duration = Duration::from_secs(24 * 3600);
     const NOW: Time = Time::from_millis(1_700_000_000_000);
-    const QUICK: Effort = Effort { took: Duration::from_millis(200), bytes: 35_000 };
+    const QUICK: Effort = Effort {
+        took: Duration::from_millis(200),
+        bytes: 35_000,
+    };
     const FAILED: Outcome = Outcome::Failed(Failure::Connect);
 
     fn pending(attempts: u8) -> Pending {
         Pending {
-            slot: apoidea_model::Slot { rank: 1, sequence: 1 },
+            slot: apoidea_model::Slot {
+                rank: 1,
+                sequence: 1,
+            },
             url: "https://a.example/".parse().unwrap(),
             depth: 1,
             target: Target::Page,
@@ -352,7 +402,14 @@ mod tests {
     }
 
     fn robots(state: &mut DomainState, access: Access, retry_after: Option<Duration>, now: Time) {
-        state.robots_answered(Origin::Https(443), access, retry_after, QUICK, now, Pace::GLOBAL);
+        state.robots_answered(
+            Origin::Https(443),
+            access,
+            retry_after,
+            QUICK,
+            now,
+            Pace::GLOBAL,
+        );
     }
 
     fn rules(file: &str) -> Access {
@@ -381,34 +438,65 @@ mod tests {
             assert_eq!(retries(Outcome::Failed(failure)), [HOUR, 2 * HOUR]);
         }
         for failure in [Failure::Read, Failure::Timeout, Failure::Server] {
-            assert_eq!(retries(Outcome::Failed(failure)), [MINUTE, 2 * MINUTE, 4 * MINUTE]);
+            assert_eq!(
+                retries(Outcome::Failed(failure)),
+                [MINUTE, 2 * MINUTE, 4 * MINUTE]
+            );
         }
-        for failure in
-            [Failure::Tls, Failure::TooManyRedirects, Failure::PrivateAddress, Failure::UnsupportedType]
-        {
+        for failure in [
+            Failure::Tls,
+            Failure::TooManyRedirects,
+            Failure::PrivateAddress,
+            Failure::UnsupportedType,
+        ] {
             assert_eq!(retries(Outcome::Failed(failure)), []);
         }
-        assert_eq!(retries(Outcome::Throttled { retry_after: Some(HOUR) }), [HOUR; 8]);
+        assert_eq!(
+            retries(Outcome::Throttled {
+                retry_after: Some(HOUR)
+            }),
+            [HOUR; 8]
+        );
     }
 
     #[test]
     fn answers_of_any_kind_are_done() {
-        for outcome in [Outcome::Page, Outcome::NotModified, Outcome::Refused(404), Outcome::Refused(403)] {
-            assert_eq!(settle(&mut DomainState::default(), &outcome, NOW), Settlement::Done(pending(0)));
+        for outcome in [
+            Outcome::Page,
+            Outcome::NotModified,
+            Outcome::Refused(404),
+            Outcome::Refused(403),
+        ] {
+            assert_eq!(
+                settle(&mut DomainState::default(), &outcome, NOW),
+                Settlement::Done(pending(0))
+            );
         }
     }
 
     #[test]
     fn a_throttled_host_waits_and_stays_slower_for_a_day() {
         let mut state = DomainState::default();
-        settle(&mut state, &Outcome::Throttled { retry_after: Some(SECOND) }, NOW);
+        settle(
+            &mut state,
+            &Outcome::Throttled {
+                retry_after: Some(SECOND),
+            },
+            NOW,
+        );
         assert_eq!(state.ready_at(), NOW + 5 * MINUTE);
         for (later, pause) in [(5 * MINUTE, 10), (23 * HOUR, 10), (24 * HOUR, 5)] {
             settle(&mut state, &Outcome::Page, NOW + later);
             assert_eq!(state.ready_at(), NOW + later + pause * SECOND, "{later:?}");
         }
         let mut state = DomainState::default();
-        settle(&mut state, &Outcome::Throttled { retry_after: Some(2 * HOUR) }, NOW);
+        settle(
+            &mut state,
+            &Outcome::Throttled {
+                retry_after: Some(2 * HOUR),
+            },
+            NOW,
+        );
         assert_eq!(state.ready_at(), NOW + 2 * HOUR);
     }
 
@@ -420,11 +508,17 @@ mod tests {
         (0..4).for_each(|_| _ = settle(&mut state, &FAILED, NOW));
         assert_eq!(state.resting(NOW), None, "not in a row");
         settle(&mut state, &FAILED, NOW);
-        assert_eq!((state.resting(NOW), state.ready_at()), (Some(NOW + DAY), NOW + DAY));
+        assert_eq!(
+            (state.resting(NOW), state.ready_at()),
+            (Some(NOW + DAY), NOW + DAY)
+        );
         (0..29).for_each(|_| _ = settle(&mut state, &FAILED, NOW));
         assert_eq!(state.stopped(), None);
         settle(&mut state, &FAILED, NOW);
-        assert_eq!((state.stopped(), state.ready_at()), (Some(Stop::Unreachable), Time::NEVER));
+        assert_eq!(
+            (state.stopped(), state.ready_at()),
+            (Some(Stop::Unreachable), Time::NEVER)
+        );
     }
 
     #[test]
@@ -462,9 +556,16 @@ mod tests {
         assert_eq!(state.standing(Origin::Https(443), NOW), Standing::Ask);
         let access = rules("User-agent: *\nCrawl-delay: 30\nDisallow: /x");
         robots(&mut state, access.clone(), None, NOW);
-        assert_eq!(state.standing(Origin::Https(443), NOW + DAY - SECOND), Standing::Known(&access));
+        assert_eq!(
+            state.standing(Origin::Https(443), NOW + DAY - SECOND),
+            Standing::Known(&access)
+        );
         assert_eq!(state.standing(Origin::Https(443), NOW + DAY), Standing::Ask);
-        assert_eq!(state.standing(Origin::Http(80), NOW), Standing::Ask, "another origin, other rules");
+        assert_eq!(
+            state.standing(Origin::Http(80), NOW),
+            Standing::Ask,
+            "another origin, other rules"
+        );
         settle(&mut state, &Outcome::Page, NOW);
         assert_eq!(state.ready_at(), NOW + 30 * SECOND);
     }
@@ -476,25 +577,43 @@ mod tests {
         for minutes in [5, 10, 20, 40] {
             robots(&mut state, Access::Closed, None, now);
             let again = now + minutes * MINUTE;
-            assert_eq!(state.standing(Origin::Https(443), now), Standing::Wait(again));
+            assert_eq!(
+                state.standing(Origin::Https(443), now),
+                Standing::Wait(again)
+            );
             assert_eq!(state.standing(Origin::Https(443), again), Standing::Ask);
             now = again;
         }
         robots(&mut state, Access::Closed, None, now);
-        assert_eq!(state.resting(now), Some(now + DAY), "that was the fifth failure in a row");
+        assert_eq!(
+            state.resting(now),
+            Some(now + DAY),
+            "that was the fifth failure in a row"
+        );
         robots(&mut state, Access::Open, None, now + DAY);
         robots(&mut state, Access::Closed, Some(HOUR), now + 2 * DAY);
         let again = now + 2 * DAY + HOUR;
-        assert_eq!(state.standing(Origin::Https(443), now + 2 * DAY), Standing::Wait(again));
+        assert_eq!(
+            state.standing(Origin::Https(443), now + 2 * DAY),
+            Standing::Wait(again)
+        );
     }
 
     #[test]
     fn origins_are_bounded() {
         let mut state = DomainState::default();
         for port in 1..100 {
-            state.robots_answered(Origin::Http(port), Access::Open, None, QUICK, NOW, Pace::GLOBAL);
+            state.robots_answered(
+                Origin::Http(port),
+                Access::Open,
+                None,
+                QUICK,
+                NOW,
+                Pace::GLOBAL,
+            );
         }
-        let known = (1..100).filter(|&port| state.standing(Origin::Http(port), NOW) != Standing::Ask);
+        let known =
+            (1..100).filter(|&port| state.standing(Origin::Http(port), NOW) != Standing::Ask);
         assert_eq!(known.collect::<Vec<_>>(), [96, 97, 98, 99]);
     }
 
@@ -519,7 +638,13 @@ mod tests {
         let mut state = DomainState::default();
         let future = NOW + 1000 * DAY;
         robots(&mut state, Access::Open, None, future);
-        settle(&mut state, &Outcome::Throttled { retry_after: Some(DAY) }, future);
+        settle(
+            &mut state,
+            &Outcome::Throttled {
+                retry_after: Some(DAY),
+            },
+            future,
+        );
         state.bound(NOW);
         assert_eq!(state.ready_at(), NOW + DAY);
         assert_eq!(state.standing(Origin::Https(443), NOW + DAY), Standing::Ask);

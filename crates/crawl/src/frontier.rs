@@ -1,8 +1,9 @@
 //! What may be fetched now, and otherwise when to ask again (after BUbiNG's workbench).
 //!
-//! Two levels: addresses, each with its hosts, both ordered by the time they may next be asked, so that ten thousand
-//! hosts on one address cost nothing. Only some domains are resident, each with a window of its queue; all others are
-//! parked on disk. A state machine without clock or disk: the driver feeds [`Event`]s and carries out [`Action`]s.
+//! Two levels: addresses, each with its hosts, both ordered by the time they may next be asked, so
+//! that ten thousand hosts on one address cost nothing. Only some domains are resident, each with a
+//! window of its queue; all others are parked on disk. A state machine without clock or disk: the
+//! driver feeds [`Event`]s and carries out [`Action`]s.
 
 mod address;
 mod config;
@@ -31,9 +32,11 @@ pub struct Frontier {
     addresses: Addresses,
     /// At most a few for each resident domain.
     actions: VecDeque<Action>,
-    /// Domains whose address is to be found as soon as anything may be sent; at most one entry for each resident one.
+    /// Domains whose address is to be found as soon as anything may be sent; at most one entry for
+    /// each resident one.
     nameless: VecDeque<Domain>,
-    /// Domains on their way to disk, until when; each still takes in its news until it is its turn to go.
+    /// Domains on their way to disk, until when; each still takes in its news until it is its turn
+    /// to go.
     leaving: VecDeque<(Domain, Time)>,
     /// Sum of the weights of the residents that stay.
     weight: usize,
@@ -52,7 +55,8 @@ enum Waking {
 
 /// Most domains asked for at a time, so that their answer stays small.
 const WAKE_MAX: usize = 256;
-/// Parked domains are only asked for when this share of the places is free, so that not every one costs a read.
+/// Parked domains are only asked for when this share of the places is free, so that not every one
+/// costs a read.
 const WAKE_SHARE: usize = 64;
 /// When the driver had nothing although it should have had something, it is asked again after this.
 const WAKE_AGAIN: Duration = Duration::from_secs(1);
@@ -81,27 +85,41 @@ impl Frontier {
             Event::Parked { wake } => self.next_wake = self.next_wake.min(wake),
             Event::Resolved { domain, address } => self.resolved(&domain, address, now),
             Event::Refilled { domain, urls } => self.refilled(&domain, urls, now),
-            Event::Admitted { domain, urls, evicted, overflowed } => {
+            Event::Admitted {
+                domain,
+                urls,
+                evicted,
+                overflowed,
+            } => {
                 self.admitted(&domain, urls, &evicted, overflowed, now);
             }
-            Event::Robots { domain, origin, access, retry_after, effort } => {
+            Event::Robots {
+                domain,
+                origin,
+                access,
+                retry_after,
+                effort,
+            } => {
                 self.robots(&domain, origin, access, retry_after, effort, now);
             }
         }
     }
 
-    /// Takes in how a fetch went, and says what becomes of the URL. `None` if no such fetch is under way, as when the
-    /// domain was released meanwhile.
+    /// Takes in how a fetch went, and says what becomes of the URL. `None` if no such fetch is
+    /// under way, as when the domain was released meanwhile.
     pub fn settle(&mut self, report: Report, now: Time) -> Option<Settlement> {
         let host = self.hosts.get_mut(&report.domain)?;
         if !matches!(&host.activity, Activity::Fetching(pending) if pending.slot == report.slot) {
             return None;
         }
-        let Activity::Fetching(pending) = std::mem::replace(&mut host.activity, Activity::Idle) else {
+        let Activity::Fetching(pending) = std::mem::replace(&mut host.activity, Activity::Idle)
+        else {
             return None;
         };
         let pace = host.pace();
-        let settlement = host.state.settle(pending, &report.outcome, report.effort, now, pace);
+        let settlement = host
+            .state
+            .settle(pending, &report.outcome, report.effort, now, pace);
         if let Settlement::Retry(pending) = &settlement {
             host.window.leave_behind(pending.not_before);
         }
@@ -113,7 +131,11 @@ impl Frontier {
     /// The next thing to do now; call again until there is none.
     pub fn poll(&mut self, now: Time) -> Option<Action> {
         loop {
-            let next = self.actions.pop_front().or_else(|| self.leave()).or_else(|| self.wake(now));
+            let next = self
+                .actions
+                .pop_front()
+                .or_else(|| self.leave())
+                .or_else(|| self.wake(now));
             let next = next.or_else(|| self.resolve());
             if let Some(action) = next {
                 return Some(action);
@@ -128,19 +150,29 @@ impl Frontier {
         }
     }
 
-    /// When [`Self::poll`] will have something to do if nothing happens before; [`Time::NEVER`] if it will not.
+    /// When [`Self::poll`] will have something to do if nothing happens before; [`Time::NEVER`] if
+    /// it will not.
     pub fn next_timeout(&self) -> Time {
         let can_resolve = !self.is_paused() && !self.nameless.is_empty();
         if !self.actions.is_empty() || !self.leaving.is_empty() || can_resolve {
             return Time::ZERO;
         }
-        let wake = if self.can_wake() { self.next_wake } else { Time::NEVER };
+        let wake = if self.can_wake() {
+            self.next_wake
+        } else {
+            Time::NEVER
+        };
         let can_fetch = self.fetching < self.config.fetches;
-        let fetch = if can_fetch { self.addresses.next_due() } else { Time::NEVER };
+        let fetch = if can_fetch {
+            self.addresses.next_due()
+        } else {
+            Time::NEVER
+        };
         wake.min(fetch)
     }
 
-    /// Is the domain in memory, so that news of it go to [`Self::handle`] instead of the parked ones on disk?
+    /// Is the domain in memory, so that news of it go to [`Self::handle`] instead of the parked
+    /// ones on disk?
     pub fn is_resident(&self, domain: &Domain) -> bool {
         self.hosts.contains_key(domain)
     }
@@ -152,19 +184,25 @@ impl Frontier {
 
     /// All resident domains, for saving them.
     pub fn residents(&self) -> impl ExactSizeIterator<Item = (&Domain, &DomainState)> {
-        self.hosts.iter().map(|(domain, host)| (domain, &host.state))
+        self.hosts
+            .iter()
+            .map(|(domain, host)| (domain, &host.state))
     }
 
-    /// Takes a domain out, as when another peer became its owner. What comes of a fetch under way is ignored.
+    /// Takes a domain out, as when another peer became its owner. What comes of a fetch under way
+    /// is ignored.
     pub fn release(&mut self, domain: &Domain) -> Option<DomainState> {
         let host = self.remove(domain)?;
         self.fetching -= usize::from(host.is_fetching());
         Some(host.state)
     }
 
-    /// Sends a domain to disk as soon as nothing of it is under way, as when another peer is to be its owner.
+    /// Sends a domain to disk as soon as nothing of it is under way, as when another peer is to be
+    /// its owner.
     pub fn retire(&mut self, domain: &Domain, now: Time) {
-        let Some(host) = self.hosts.get_mut(domain) else { return };
+        let Some(host) = self.hosts.get_mut(domain) else {
+            return;
+        };
         host.retire();
         self.place(domain, now);
     }
@@ -181,21 +219,30 @@ impl Frontier {
 
     /// Hosts in memory whose turn has come, and that wait until a fetch may start.
     pub fn ready(&self, now: Time) -> usize {
-        self.hosts.values().filter(|host| host.is_ready(now)).count()
+        self.hosts
+            .values()
+            .filter(|host| host.is_ready(now))
+            .count()
     }
 
-    /// Changes how many fetches may be under way; those beyond finish. With none, no name is looked up either.
+    /// Changes how many fetches may be under way; those beyond finish. With none, no name is looked
+    /// up either.
     pub fn set_fetches(&mut self, fetches: usize) {
         self.config.fetches = fetches;
     }
 
-    /// Changes how many domains may be in memory; those beyond are parked when it would be their turn.
+    /// Changes how many domains may be in memory; those beyond are parked when it would be their
+    /// turn.
     pub fn set_resident(&mut self, resident: usize) {
         self.config.resident = resident;
     }
 
     fn woke(&mut self, domains: Vec<(Domain, DomainState)>, next: Time, now: Time) {
-        let next = if domains.is_empty() { next.max(now + WAKE_AGAIN) } else { next };
+        let next = if domains.is_empty() {
+            next.max(now + WAKE_AGAIN)
+        } else {
+            next
+        };
         self.waking = Waking::No;
         self.next_wake = self.next_wake.min(next);
         for (domain, state) in domains {
@@ -210,7 +257,9 @@ impl Frontier {
     }
 
     fn resolved(&mut self, domain: &Domain, address: Option<IpAddr>, now: Time) {
-        let Some(host) = self.hosts.get_mut(domain) else { return };
+        let Some(host) = self.hosts.get_mut(domain) else {
+            return;
+        };
         if host.activity != Activity::Resolving {
             return;
         }
@@ -219,7 +268,11 @@ impl Frontier {
             || Pace::of_name(domain.as_str(), &self.config.private),
             |address| Pace::of(address, &self.config.private),
         );
-        host.place = address.map(|address| Place { address, pace, resolved: now });
+        host.place = address.map(|address| Place {
+            address,
+            pace,
+            resolved: now,
+        });
         if address.is_none() {
             host.state.unresolved(now, pace);
         }
@@ -227,7 +280,9 @@ impl Frontier {
     }
 
     fn refilled(&mut self, domain: &Domain, urls: Vec<Pending>, now: Time) {
-        let Some(host) = self.hosts.get_mut(domain) else { return };
+        let Some(host) = self.hosts.get_mut(domain) else {
+            return;
+        };
         host.window.refilled(urls, now);
         self.place(domain, now);
     }
@@ -240,12 +295,18 @@ impl Frontier {
         overflowed: u64,
         now: Time,
     ) {
-        let Some(host) = self.hosts.get_mut(domain) else { return };
+        let Some(host) = self.hosts.get_mut(domain) else {
+            return;
+        };
         if matches!(host.activity, Activity::Leaving(_)) && host.window.is_drained() {
             host.activity = Activity::Idle;
             self.weight += host.weight;
         }
-        host.state.admitted(urls.iter().map(|pending| &pending.url), evicted.len() as u64, overflowed);
+        host.state.admitted(
+            urls.iter().map(|pending| &pending.url),
+            evicted.len() as u64,
+            overflowed,
+        );
         host.window.evicted(evicted);
         host.window.admitted(urls, self.config.window, now);
         self.place(domain, now);
@@ -260,13 +321,16 @@ impl Frontier {
         effort: Effort,
         now: Time,
     ) {
-        let Some(host) = self.hosts.get_mut(domain) else { return };
+        let Some(host) = self.hosts.get_mut(domain) else {
+            return;
+        };
         if host.activity != Activity::Robots(origin) {
             return;
         }
         host.activity = Activity::Idle;
         let pace = host.pace();
-        host.state.robots_answered(origin, access, retry_after, effort, now, pace);
+        host.state
+            .robots_answered(origin, access, retry_after, effort, now, pace);
         self.weight -= host.weight;
         host.weigh();
         self.weight += host.weight;
@@ -274,10 +338,13 @@ impl Frontier {
         self.place(domain, now);
     }
 
-    /// Puts a domain that is not busy where it belongs: to disk, to its address, or on the way there.
+    /// Puts a domain that is not busy where it belongs: to disk, to its address, or on the way
+    /// there.
     fn place(&mut self, domain: &Domain, now: Time) {
         let pressure = self.pressure(now);
-        let Some(host) = self.hosts.get_mut(domain) else { return };
+        let Some(host) = self.hosts.get_mut(domain) else {
+            return;
+        };
         if host.activity != Activity::Idle {
             return;
         }
@@ -295,14 +362,22 @@ impl Frontier {
     /// Lets a domain wait at its address, unless there are too many before it.
     fn line_up(&mut self, domain: &Domain, place: Place, ready: Time, now: Time) {
         let Place { address, pace, .. } = place;
-        let Some(host) = self.hosts.get_mut(domain) else { return };
+        let Some(host) = self.hosts.get_mut(domain) else {
+            return;
+        };
         let is_crowded = self.addresses.expected(address, now, pace.per_address()) > now + FAR;
         if is_crowded && !host.window.is_reading() {
-            let wake = self.addresses.promise(address, now, ready.max(now + FAR), pace.per_address());
+            let wake =
+                self.addresses
+                    .promise(address, now, ready.max(now + FAR), pace.per_address());
             return self.park(domain, wake);
         }
         if let Some((after, limit)) = host.window.ask(self.config.window) {
-            self.actions.push_back(Action::Refill { domain: domain.clone(), after, limit });
+            self.actions.push_back(Action::Refill {
+                domain: domain.clone(),
+                after,
+                limit,
+            });
         }
         if !host.window.is_empty() {
             host.activity = Activity::Waiting(ready);
@@ -310,10 +385,13 @@ impl Frontier {
         }
     }
 
-    /// Sends a domain to disk. It goes when the driver asks what to do, not before: the driver would take it for parked
-    /// and write news of it where the state on its way would overwrite them.
+    /// Sends a domain to disk. It goes when the driver asks what to do, not before: the driver
+    /// would take it for parked and write news of it where the state on its way would overwrite
+    /// them.
     fn park(&mut self, domain: &Domain, wake: Time) {
-        let Some(host) = self.hosts.get_mut(domain) else { return };
+        let Some(host) = self.hosts.get_mut(domain) else {
+            return;
+        };
         host.activity = Activity::Leaving(wake);
         self.weight -= host.weight;
         self.leaving.push_back((domain.clone(), wake));
@@ -326,7 +404,11 @@ impl Frontier {
             if self.hosts.get(&domain).is_some_and(is_leaving) {
                 let host = self.remove(&domain)?;
                 self.next_wake = self.next_wake.min(wake);
-                return Some(Action::Park { domain, state: Box::new(host.state), wake });
+                return Some(Action::Park {
+                    domain,
+                    state: Box::new(host.state),
+                    wake,
+                });
             }
         }
         None
@@ -338,7 +420,11 @@ impl Frontier {
             return None;
         }
         while let Some(domain) = self.nameless.pop_front() {
-            if self.hosts.get(&domain).is_some_and(|host| host.activity == Activity::Resolving) {
+            if self
+                .hosts
+                .get(&domain)
+                .is_some_and(|host| host.activity == Activity::Resolving)
+            {
                 return Some(Action::Resolve(domain));
             }
         }
@@ -370,7 +456,12 @@ impl Frontier {
                 let gap = host.pace().per_address();
                 self.begin(address, gap, now);
                 let url = origin.robots_url(&domain);
-                Some(Action::FetchRobots { domain, origin, url, address })
+                Some(Action::FetchRobots {
+                    domain,
+                    origin,
+                    url,
+                    address,
+                })
             }
             Choice::Fetch(slot) => self.fetch(domain, slot, address, now),
             Choice::Disallow(slot) => {
@@ -395,13 +486,26 @@ impl Frontier {
         let host = self.hosts.get_mut(&domain)?;
         let pending = host.window.take(slot)?;
         host.activity = Activity::Fetching(pending.clone());
-        let connection = if host.window.is_drained() { Connection::Close } else { Connection::KeepAlive };
+        let connection = if host.window.is_drained() {
+            Connection::Close
+        } else {
+            Connection::KeepAlive
+        };
         if let Some((after, limit)) = host.window.ask(self.config.window) {
-            self.actions.push_back(Action::Refill { domain: domain.clone(), after, limit });
+            self.actions.push_back(Action::Refill {
+                domain: domain.clone(),
+                after,
+                limit,
+            });
         }
         let gap = host.pace().per_address();
         self.begin(address, gap, now);
-        Some(Action::Fetch { domain, pending, address, connection })
+        Some(Action::Fetch {
+            domain,
+            pending,
+            address,
+            connection,
+        })
     }
 
     fn begin(&mut self, address: IpAddr, gap: Duration, now: Time) {
@@ -415,11 +519,15 @@ impl Frontier {
         }
         self.waking = Waking::Asked;
         self.next_wake = Time::NEVER;
-        Some(Action::Wake { limit: self.room().min(WAKE_MAX) })
+        Some(Action::Wake {
+            limit: self.room().min(WAKE_MAX),
+        })
     }
 
     fn can_wake(&self) -> bool {
-        self.waking == Waking::No && self.room() > 0 && self.room() * WAKE_SHARE >= self.config.resident
+        self.waking == Waking::No
+            && self.room() > 0
+            && self.room() * WAKE_SHARE >= self.config.resident
     }
 
     fn room(&self) -> usize {

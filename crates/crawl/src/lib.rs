@@ -1,6 +1,7 @@
 //! The decisions of a crawl, without sockets, disks or clocks.
 //!
-//! What a page links to and how it wishes to be treated is read here; time and randomness are passed in.
+//! What a page links to and how it wishes to be treated is read here; time and randomness are
+//! passed in.
 
 mod admission;
 mod directives;

@@ -1,11 +1,12 @@
-//! Which URL of a domain comes first. The order is a part that can be replaced (crawls as queries: the Reorder operator).
+//! Which URL of a domain comes first. The order is a part that can be replaced (crawls as queries:
+//! the Reorder operator).
 
 use apoidea_model::{Link, Target};
 
 /// Says how important a link is.
 pub trait Order {
-    /// The rank in the domain's queue; the smallest is fetched first, and the largest is dropped first when the queue
-    /// is full.
+    /// The rank in the domain's queue; the smallest is fetched first, and the largest is dropped
+    /// first when the queue is full.
     fn rank(&self, link: &Link) -> u16;
 }
 

@@ -1,6 +1,8 @@
-//! Scheme and port of a URL whose host is known already: what one robots.txt is valid for (RFC 9309 §2.3).
+//! Scheme and port of a URL whose host is known already: what one robots.txt is valid for (RFC 9309
+//! §2.3).
 //!
-//! A domain's state keeps one robots.txt per origin; without the host an origin takes three bytes instead of a text.
+//! A domain's state keeps one robots.txt per origin; without the host an origin takes three bytes
+//! instead of a text.
 
 use apoidea_model::{Domain, PageUrl};
 use serde::{Deserialize, Serialize};
@@ -17,7 +19,11 @@ pub enum Origin {
 impl Origin {
     /// The origin that a page is part of.
     pub fn of(url: &PageUrl) -> Self {
-        if url.is_https() { Origin::Https(url.port()) } else { Origin::Http(url.port()) }
+        if url.is_https() {
+            Origin::Https(url.port())
+        } else {
+            Origin::Http(url.port())
+        }
     }
 
     /// Where the rules of this origin of `domain` are.
@@ -40,11 +46,17 @@ mod tests {
         for (page, robots) in [
             ("http://a.example/x/y?z", "http://a.example/robots.txt"),
             ("https://a.example/x", "https://a.example/robots.txt"),
-            ("https://a.example:8443/x", "https://a.example:8443/robots.txt"),
+            (
+                "https://a.example:8443/x",
+                "https://a.example:8443/robots.txt",
+            ),
             ("http://[::1]:8080/", "http://[::1]:8080/robots.txt"),
         ] {
             let page = PageUrl::parse(page).unwrap();
-            assert_eq!(Origin::of(&page).robots_url(&page.domain()).as_str(), robots);
+            assert_eq!(
+                Origin::of(&page).robots_url(&page.domain()).as_str(),
+                robots
+            );
         }
     }
 }

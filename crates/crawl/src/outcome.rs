@@ -1,7 +1,7 @@
 //! How a fetch ended, as data: a fetch that failed is no error of the program.
 //!
-//! The fetcher reports an [`Outcome`]; what follows for the URL is decided here, what follows for its host in
-//! [`crate::DomainState`].
+//! The fetcher reports an [`Outcome`]; what follows for the URL is decided here, what follows for
+//! its host in [`crate::DomainState`].
 
 use crate::politeness::Pace;
 use apoidea_model::{PageUrl, Pending, Time};
@@ -83,8 +83,9 @@ pub const CONNECT_RETRIES: u8 = 2;
 pub const READ_RETRY: Duration = Duration::from_secs(60);
 /// How often a URL is tried again when reading failed (good-citizen contract).
 pub const READ_RETRIES: u8 = 3;
-/// How often a URL is tried again when its host asked us to slow down. The answer says nothing about the page, but a
-/// single page that always answers 503 must not hold up its host for ever; 8 reach past a host's rest of a day.
+/// How often a URL is tried again when its host asked us to slow down. The answer says nothing
+/// about the page, but a single page that always answers 503 must not hold up its host for ever; 8
+/// reach past a host's rest of a day.
 pub const THROTTLED_RETRIES: u8 = 8;
 
 impl Outcome {
@@ -102,8 +103,15 @@ impl Outcome {
         }
     }
 
-    /// Decides what becomes of the URL. A host that asked for patience is asked again at `host_ready` at the earliest.
-    pub(crate) fn settle(&self, pending: Pending, host_ready: Time, now: Time, pace: Pace) -> Settlement {
+    /// Decides what becomes of the URL. A host that asked for patience is asked again at
+    /// `host_ready` at the earliest.
+    pub(crate) fn settle(
+        &self,
+        pending: Pending,
+        host_ready: Time,
+        now: Time,
+        pace: Pace,
+    ) -> Settlement {
         let (retries, wait) = match self {
             Outcome::Throttled { .. } => (THROTTLED_RETRIES, host_ready.since(now)),
             Outcome::Failed(failure) => failure.retries(pending.attempts, pace),
@@ -112,7 +120,11 @@ impl Outcome {
         if pending.attempts >= retries {
             return Settlement::Dropped(pending);
         }
-        Settlement::Retry(Pending { attempts: pending.attempts + 1, not_before: now + wait, ..pending })
+        Settlement::Retry(Pending {
+            attempts: pending.attempts + 1,
+            not_before: now + wait,
+            ..pending
+        })
     }
 }
 
@@ -136,10 +148,13 @@ impl Failure {
         let doubling = |first: Duration| pace.scale(first * 2_u32.pow(u32::from(attempts.min(10))));
         match self {
             Failure::Dns | Failure::Connect => (CONNECT_RETRIES, doubling(CONNECT_RETRY)),
-            Failure::Read | Failure::Timeout | Failure::Server => (READ_RETRIES, doubling(READ_RETRY)),
-            Failure::Tls | Failure::TooManyRedirects | Failure::PrivateAddress | Failure::UnsupportedType => {
-                (0, Duration::ZERO)
+            Failure::Read | Failure::Timeout | Failure::Server => {
+                (READ_RETRIES, doubling(READ_RETRY))
             }
+            Failure::Tls
+            | Failure::TooManyRedirects
+            | Failure::PrivateAddress
+            | Failure::UnsupportedType => (0, Duration::ZERO),
         }
     }
 }

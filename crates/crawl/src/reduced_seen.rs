@@ -1,10 +1,11 @@
 //! The fingerprints of a domain on their way to another peer: 3.3 bytes each instead of eight.
 //!
-//! A sorted set of numbers below a range can be written as the differences between neighbours, and those take few bits
-//! if the range is small (Golomb–Rice coding, as in the block filters of BIP 158). So each fingerprint is reduced to a
-//! range of 33 million for each URL: one URL in as many is then mistaken for another. The receiver cannot know the
-//! fingerprints themselves; it logs a stand-in for each ([`Reduction::stand_in`]), and asks for the stand-in of a URL
-//! besides its fingerprint ([`Reductions`]).
+//! A sorted set of numbers below a range can be written as the differences between neighbours, and
+//! those take few bits if the range is small (Golomb–Rice coding, as in the block filters of BIP
+//! 158). So each fingerprint is reduced to a range of 33 million for each URL: one URL in as many
+//! is then mistaken for another. The receiver cannot know the fingerprints themselves; it logs a
+//! stand-in for each ([`Reduction::stand_in`]), and asks for the stand-in of a URL besides its
+//! fingerprint ([`Reductions`]).
 
 use apoidea_model::UrlHash;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,8 @@ pub struct Reduction {
     range: u64,
 }
 
-/// All journeys that parts of a domain's log have made. A log that was merged from several copies has several chains.
+/// All journeys that parts of a domain's log have made. A log that was merged from several copies
+/// has several chains.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reductions(Vec<Vec<Reduction>>);
 
@@ -47,7 +49,8 @@ pub enum InvalidSeen {
 const RATE_BITS: u32 = 25;
 /// What a domain may have at most, and a bound on what a stranger makes us allocate.
 const MAX_COUNT: u32 = 1 << 24;
-/// Longest chain: each link costs a question to the filter. After more journeys the fingerprints are sent as they are.
+/// Longest chain: each link costs a question to the filter. After more journeys the fingerprints
+/// are sent as they are.
 const MAX_CHAIN: usize = 8;
 /// Most chains, one for each merger.
 const MAX_CHAINS: usize = 16;
@@ -57,7 +60,8 @@ impl Reduction {
         ((u128::from(hash.0) * u128::from(self.range)) >> 64) as u64
     }
 
-    /// What is logged for a reduced fingerprint: spread over all 64 bits again (the finaliser of SplitMix64).
+    /// What is logged for a reduced fingerprint: spread over all 64 bits again (the finaliser of
+    /// SplitMix64).
     fn spread(self, reduced: u64) -> UrlHash {
         let mut z = reduced ^ self.range.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -76,7 +80,11 @@ impl Reductions {
     pub fn forms(&self, hash: UrlHash) -> impl Iterator<Item = UrlHash> {
         let stand_ins = self.0.iter().flat_map(move |chain| {
             let starts = 0..chain.len();
-            starts.map(move |start| chain[start..].iter().fold(hash, |form, step| step.stand_in(form)))
+            starts.map(move |start| {
+                chain[start..]
+                    .iter()
+                    .fold(hash, |form, step| step.stand_in(form))
+            })
         });
         std::iter::once(hash).chain(stand_ins)
     }
@@ -103,7 +111,13 @@ impl Reductions {
     /// Of a log that is made of two; `None` if it would have to be asked in too many ways.
     pub fn merged(&self, other: &Self) -> Option<Self> {
         let mut all = self.clone();
-        all.0.extend(other.0.iter().filter(|chain| !self.0.contains(chain)).cloned());
+        all.0.extend(
+            other
+                .0
+                .iter()
+                .filter(|chain| !self.0.contains(chain))
+                .cloned(),
+        );
         (all.0.len() <= MAX_CHAINS).then_some(all)
     }
 
@@ -114,13 +128,18 @@ impl Reductions {
 }
 
 impl ReducedSeen {
-    /// Reduces and packs fingerprints; those that come twice count once. `None` if there are too many.
+    /// Reduces and packs fingerprints; those that come twice count once. `None` if there are too
+    /// many.
     pub fn pack(hashes: impl IntoIterator<Item = UrlHash>) -> Option<Self> {
         let mut hashes: Vec<u64> = hashes.into_iter().map(|hash| hash.0).collect();
         hashes.sort_unstable();
         hashes.dedup();
-        let count = u32::try_from(hashes.len()).ok().filter(|&count| count <= MAX_COUNT)?;
-        let reduction = Reduction { range: u64::from(count.max(1)) << RATE_BITS };
+        let count = u32::try_from(hashes.len())
+            .ok()
+            .filter(|&count| count <= MAX_COUNT)?;
+        let reduction = Reduction {
+            range: u64::from(count.max(1)) << RATE_BITS,
+        };
         let mut bits = Bits::default();
         let mut last = 0;
         for hash in hashes {
@@ -128,7 +147,11 @@ impl ReducedSeen {
             bits.push(value - last);
             last = value;
         }
-        Some(ReducedSeen { count, reduction, bits: bits.bytes })
+        Some(ReducedSeen {
+            count,
+            reduction,
+            bits: bits.bytes,
+        })
     }
 
     /// How these fingerprints were reduced.
@@ -143,12 +166,20 @@ impl ReducedSeen {
 
     /// The stand-ins to be logged, checked as a stranger's.
     pub fn unpack(&self) -> Result<Vec<UrlHash>, InvalidSeen> {
-        let ReducedSeen { count, reduction, bits } = self;
+        let ReducedSeen {
+            count,
+            reduction,
+            bits,
+        } = self;
         let range = reduction.range;
         if *count > MAX_COUNT || range != u64::from((*count).max(1)) << RATE_BITS {
-            return Err(InvalidSeen::Range { count: *count, range });
+            return Err(InvalidSeen::Range {
+                count: *count,
+                range,
+            });
         }
-        // Every number takes more bits than this, so the count cannot make us allocate more than came.
+        // Every number takes more bits than this, so the count cannot make us allocate more than
+        // came.
         if bits.len() * 8 < *count as usize * (RATE_BITS as usize + 1) {
             return Err(InvalidSeen::Short);
         }
@@ -158,7 +189,10 @@ impl ReducedSeen {
         for _ in 0..*count {
             last = last.saturating_add(reader.read().ok_or(InvalidSeen::Short)?);
             if last >= range {
-                return Err(InvalidSeen::Range { count: *count, range });
+                return Err(InvalidSeen::Range {
+                    count: *count,
+                    range,
+                });
             }
             stand_ins.push(reduction.spread(last));
         }
@@ -253,7 +287,9 @@ mod tests {
         }
         log.sort_unstable_by_key(|hash| hash.0);
         let knows = |url: u64| {
-            reductions.forms(hash(url)).any(|form| log.binary_search_by_key(&form.0, |hash| hash.0).is_ok())
+            reductions
+                .forms(hash(url))
+                .any(|form| log.binary_search_by_key(&form.0, |hash| hash.0).is_ok())
         };
         assert!((0..2000).all(knows));
         assert!((2000..102_000).filter(|&url| knows(url)).count() <= 3);
@@ -262,11 +298,16 @@ mod tests {
 
     #[test]
     fn a_merged_log_is_asked_in_the_ways_of_both() {
-        let (a, b): (Vec<_>, Vec<_>) = ((0..100).map(hash).collect(), (100..200).map(hash).collect());
-        let (one, two) =
-            (ReducedSeen::pack(a).unwrap(), ReducedSeen::pack(b.into_iter().chain([hash(7)])).unwrap());
+        let (a, b): (Vec<_>, Vec<_>) =
+            ((0..100).map(hash).collect(), (100..200).map(hash).collect());
+        let (one, two) = (
+            ReducedSeen::pack(a).unwrap(),
+            ReducedSeen::pack(b.into_iter().chain([hash(7)])).unwrap(),
+        );
         let first = Reductions::default().after(one.reduction());
-        let both = first.merged(&Reductions::default().after(two.reduction())).unwrap();
+        let both = first
+            .merged(&Reductions::default().after(two.reduction()))
+            .unwrap();
         let log: Vec<UrlHash> = [one.unpack().unwrap(), two.unpack().unwrap()].concat();
         assert!((0..200).all(|url| both.forms(hash(url)).any(|form| log.contains(&form))));
         assert_eq!(first.merged(&first), Some(first.clone()));
@@ -276,13 +317,25 @@ mod tests {
     fn sets_that_would_silence_a_domain_are_refused() {
         let good = ReducedSeen::pack((0..100).map(hash)).unwrap();
         assert_eq!(good.unpack().unwrap().len(), 100);
-        let narrow = ReducedSeen { reduction: Reduction { range: 100 }, ..good.clone() };
+        let narrow = ReducedSeen {
+            reduction: Reduction { range: 100 },
+            ..good.clone()
+        };
         assert!(matches!(narrow.unpack(), Err(InvalidSeen::Range { .. })));
-        let huge = ReducedSeen { count: u32::MAX, ..good.clone() };
+        let huge = ReducedSeen {
+            count: u32::MAX,
+            ..good.clone()
+        };
         assert!(matches!(huge.unpack(), Err(InvalidSeen::Range { .. })));
-        let short = ReducedSeen { bits: good.bits[..good.bits.len() / 2].to_vec(), ..good.clone() };
+        let short = ReducedSeen {
+            bits: good.bits[..good.bits.len() / 2].to_vec(),
+            ..good.clone()
+        };
         assert_eq!(short.unpack(), Err(InvalidSeen::Short));
-        let ones = ReducedSeen { bits: vec![0xff; good.bits.len()], ..good };
+        let ones = ReducedSeen {
+            bits: vec![0xff; good.bits.len()],
+            ..good
+        };
         assert!(ones.unpack().is_err());
     }
 

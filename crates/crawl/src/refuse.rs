@@ -1,9 +1,9 @@
 //! What this volunteer refuses to fetch: lists of domains, each with a name, such as a category.
 //!
-//! A line is a host (`a.example`: that host alone), a whole domain (`*.a.example` or `.a.example`: it and everything
-//! below it), or an entry of a hosts file (`0.0.0.0 a.example`), the form that public lists have. `#` begins a comment.
-//! Only fingerprints are kept, eight bytes an entry, so that a list of a million costs 8 MB and not 80.
-//! Reading the files is left to others.
+//! A line is a host (`a.example`: that host alone), a whole domain (`*.a.example` or `.a.example`:
+//! it and everything below it), or an entry of a hosts file (`0.0.0.0 a.example`), the form that
+//! public lists have. `#` begins a comment. Only fingerprints are kept, eight bytes an entry, so
+//! that a list of a million costs 8 MB and not 80. Reading the files is left to others.
 
 use apoidea_model::{Domain, Key};
 use std::net::IpAddr;
@@ -56,10 +56,14 @@ impl Refusals {
     /// Most entries of all lists together: four of the largest public lists, 32 MB.
     pub const MAX_ENTRIES: usize = 4_000_000;
 
-    /// Adds a list. Nothing is added if a line of it is wrong: half a list would refuse less than the volunteer
-    /// wanted.
+    /// Adds a list. Nothing is added if a line of it is wrong: half a list would refuse less than
+    /// the volunteer wanted.
     pub fn add(&mut self, name: &str, text: &str) -> Result<(), InvalidList> {
-        let mut list = List { name: name.to_owned(), hosts: Vec::new(), subtrees: Vec::new() };
+        let mut list = List {
+            name: name.to_owned(),
+            hosts: Vec::new(),
+            subtrees: Vec::new(),
+        };
         let room = Self::MAX_ENTRIES - self.len();
         for (line, entry) in (1..).zip(text.lines()) {
             let invalid = |why| InvalidList::Line {
@@ -72,7 +76,9 @@ impl Refusals {
                 list.push(scope, &domain);
             }
             if list.len() > room {
-                return Err(InvalidList::TooMany { list: name.to_owned() });
+                return Err(InvalidList::TooMany {
+                    list: name.to_owned(),
+                });
             }
         }
         list.sort();
@@ -87,7 +93,10 @@ impl Refusals {
         }
         let host = fingerprint(domain.as_str());
         let above: Vec<_> = self_and_parents(domain).map(fingerprint).collect();
-        self.lists.iter().find(|list| list.refuses(host, &above)).map(|list| list.name.as_str())
+        self.lists
+            .iter()
+            .find(|list| list.refuses(host, &above))
+            .map(|list| list.name.as_str())
     }
 
     /// Number of entries.
@@ -120,7 +129,9 @@ impl List {
 
     fn refuses(&self, host: u64, above: &[u64]) -> bool {
         self.hosts.binary_search(&host).is_ok()
-            || above.iter().any(|name| self.subtrees.binary_search(name).is_ok())
+            || above
+                .iter()
+                .any(|name| self.subtrees.binary_search(name).is_ok())
     }
 
     fn len(&self) -> usize {
@@ -134,10 +145,14 @@ fn self_and_parents(domain: &Domain) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(domain.as_str()), |name| Some(name.split_once('.')?.1)).take(depth)
 }
 
-/// Eight bytes of a hash that nobody can aim: two names share them once in 10¹³ lookups in a list of a million.
+/// Eight bytes of a hash that nobody can aim: two names share them once in 10¹³ lookups in a list
+/// of a million.
 fn fingerprint(name: &str) -> u64 {
     let digest = Key::hash(name);
-    let (first, _) = digest.as_bytes().split_first_chunk().expect("a key has 32 bytes, more than 8");
+    let (first, _) = digest
+        .as_bytes()
+        .split_first_chunk()
+        .expect("a key has 32 bytes, more than 8");
     u64::from_be_bytes(*first)
 }
 
@@ -159,12 +174,16 @@ fn parse_entry(line: &str) -> Result<Option<(Scope, Domain)>, &'static str> {
     if name.contains('*') {
         return Err("has a * in another place than before the first dot");
     }
-    name.parse().map(|domain| Some((scope, domain))).map_err(|_| "is not a domain")
+    name.parse()
+        .map(|domain| Some((scope, domain)))
+        .map_err(|_| "is not a domain")
 }
 
 /// The addresses that hosts files send unwanted names to.
 fn is_sink(address: &str) -> bool {
-    address.parse().is_ok_and(|address: IpAddr| address.is_unspecified() || address.is_loopback())
+    address
+        .parse()
+        .is_ok_and(|address: IpAddr| address.is_unspecified() || address.is_loopback())
 }
 
 #[cfg(test)]
@@ -205,15 +224,25 @@ mod tests {
     #[test]
     fn names_are_compared_in_one_spelling() {
         let list = refusals("Bücher.Example\n*.0x7f.1\n[::1]\n*.2.0.192.in-addr.arpa");
-        for host in ["xn--bcher-kva.example", "127.0.0.1", "[0:0::1]", "1.2.0.192.in-addr.arpa"] {
+        for host in [
+            "xn--bcher-kva.example",
+            "127.0.0.1",
+            "[0:0::1]",
+            "1.2.0.192.in-addr.arpa",
+        ] {
             assert!(refuses(&list, host), "{host}");
         }
-        assert!(!refuses(&refusals("*.1.1"), "8.8.1.1"), "an address is no subdomain of its end");
+        assert!(
+            !refuses(&refusals("*.1.1"), "8.8.1.1"),
+            "an address is no subdomain of its end"
+        );
     }
 
     #[test]
     fn hosts_files_are_lists() {
-        let list = refusals("# comment\n127.0.0.1 localhost\n0.0.0.0\tads.example # x\n:: six.example\r\n");
+        let list = refusals(
+            "# comment\n127.0.0.1 localhost\n0.0.0.0\tads.example # x\n:: six.example\r\n",
+        );
         for host in ["ads.example", "six.example", "localhost"] {
             assert!(refuses(&list, host), "{host}");
         }
@@ -225,17 +254,32 @@ mod tests {
         assert!(refusals.is_empty());
         refusals.add("gambling", "*.bet.example").unwrap();
         refusals.add("mine", "a.example").unwrap();
-        assert_eq!(refusals.matches(&"www.bet.example".parse().unwrap()), Some("gambling"));
-        assert_eq!(refusals.matches(&"a.example".parse().unwrap()), Some("mine"));
+        assert_eq!(
+            refusals.matches(&"www.bet.example".parse().unwrap()),
+            Some("gambling")
+        );
+        assert_eq!(
+            refusals.matches(&"a.example".parse().unwrap()),
+            Some("mine")
+        );
         assert_eq!(refusals.matches(&"b.example".parse().unwrap()), None);
     }
 
     #[test]
     fn a_bad_line_is_named_and_nothing_is_added() {
         for (text, complaint) in [
-            ("a.example\na b", "line 2 of mine: \"a b\" has more than one word; an entry is a domain"),
-            ("http://a.example/", "line 1 of mine: \"http://a.example/\" is not a domain"),
-            ("*", "line 1 of mine: \"*\" has a * in another place than before the first dot"),
+            (
+                "a.example\na b",
+                "line 2 of mine: \"a b\" has more than one word; an entry is a domain",
+            ),
+            (
+                "http://a.example/",
+                "line 1 of mine: \"http://a.example/\" is not a domain",
+            ),
+            (
+                "*",
+                "line 1 of mine: \"*\" has a * in another place than before the first dot",
+            ),
             (
                 "a.*.example",
                 "line 1 of mine: \"a.*.example\" has a * in another place than before the first dot",
@@ -247,7 +291,10 @@ mod tests {
             ),
         ] {
             let mut refusals = Refusals::default();
-            assert_eq!(refusals.add("mine", text).unwrap_err().to_string(), complaint);
+            assert_eq!(
+                refusals.add("mine", text).unwrap_err().to_string(),
+                complaint
+            );
             assert!(refusals.is_empty());
         }
     }

@@ -1,7 +1,8 @@
 //! How long a `Retry-After` header asks us to stay away (RFC 9110 §10.2.3).
 //!
-//! Only the site's wish is read here. That no host is asked again sooner than after five minutes, whatever it says,
-//! is the [`crate::Pace`]'s doing, since networks listed as private may go faster.
+//! Only the site's wish is read here. That no host is asked again sooner than after five minutes,
+//! whatever it says, is the [`crate::Pace`]'s doing, since networks listed as private may go
+//! faster.
 
 use apoidea_model::Time;
 use std::time::Duration;
@@ -9,8 +10,8 @@ use std::time::Duration;
 /// Longest wait that is honoured; whoever asks for more is asked again after a day.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Reads either form, seconds or a date, as a wait from `now`, at most [`MAX_RETRY_AFTER`]. A date in the past is no
-/// wait; a value that is neither form is `None`.
+/// Reads either form, seconds or a date, as a wait from `now`, at most [`MAX_RETRY_AFTER`]. A date
+/// in the past is no wait; a value that is neither form is `None`.
 pub fn retry_after(value: &str, now: Time) -> Option<Duration> {
     let value = value.trim();
     let is_seconds = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
@@ -55,14 +56,29 @@ mod tests {
 
     #[test]
     fn nobody_is_waited_for_longer_than_a_day() {
-        for value in ["86401", "99999999999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+        for value in [
+            "86401",
+            "99999999999999999999999999",
+            "Fri, 31 Dec 9999 23:59:59 GMT",
+        ] {
             assert_eq!(seconds(value), Some(86_400), "{value}");
         }
     }
 
     #[test]
     fn nonsense_is_nothing() {
-        for value in ["", "soon", "-1", "+1", "1.5", "12s", "0x10", "Sun, 06 Nov 1994", "１２", "\0"] {
+        for value in [
+            "",
+            "soon",
+            "-1",
+            "+1",
+            "1.5",
+            "12s",
+            "0x10",
+            "Sun, 06 Nov 1994",
+            "１２",
+            "\0",
+        ] {
             assert_eq!(seconds(value), None, "{value:?}");
         }
     }

@@ -1,10 +1,10 @@
 //! What a site's robots.txt asks of us (RFC 9309).
 //!
-//! Only what concerns our own agent is kept, since it is stored and replicated with the domain's state. Nothing that
-//! is refused becomes allowed for want of room: what bounds the rules is the part of a file that is read. Where robots.txt is
-//! silent or broken it is read as Google's parser reads it, the one that site owners test against.
-//! Fetching it, following its redirects and remembering how old it is are left to others; [`Access`] says what a
-//! response means.
+//! Only what concerns our own agent is kept, since it is stored and replicated with the domain's
+//! state. Nothing that is refused becomes allowed for want of room: what bounds the rules is the
+//! part of a file that is read. Where robots.txt is silent or broken it is read as Google's parser
+//! reads it, the one that site owners test against. Fetching it, following its redirects and
+//! remembering how old it is are left to others; [`Access`] says what a response means.
 
 mod access;
 mod line;
@@ -38,7 +38,8 @@ pub struct Rule {
 /// What a rule does to the paths that it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Effect {
-    /// They may be fetched. Sorts before [`Effect::Disallow`], over which it wins ties (RFC 9309 §2.2.2).
+    /// They may be fetched. Sorts before [`Effect::Disallow`], over which it wins ties (RFC 9309
+    /// §2.2.2).
     Allow,
     /// They must not.
     Disallow,
@@ -54,15 +55,16 @@ pub struct Verdict<'r> {
 }
 
 impl Robots {
-    /// Bytes of a file that are read: the 500 KiB that RFC 9309 §2.5 asks for at least. A line that this would cut
-    /// in two is not read, for half a path is a different rule.
+    /// Bytes of a file that are read: the 500 KiB that RFC 9309 §2.5 asks for at least. A line that
+    /// this would cut in two is not read, for half a path is a different rule.
     pub const MAX_BYTES: usize = 500 * 1024;
 
     /// Most rules that are kept: as many as fit into [`Self::MAX_BYTES`] at the shortest.
     pub const MAX_RULES: usize = Self::MAX_BYTES / "allow:/\n".len();
 
-    /// Most rules with a `*` that are kept as they are; each costs a search of the whole path. Of further ones, a
-    /// Disallow is cut off before its `*`, which refuses more than was asked, and an Allow is left out.
+    /// Most rules with a `*` that are kept as they are; each costs a search of the whole path. Of
+    /// further ones, a Disallow is cut off before its `*`, which refuses more than was asked, and
+    /// an Allow is left out.
     pub const MAX_WILDCARD_RULES: usize = 2_000;
 
     /// Longest pattern that is kept: a longer one matches no URL that we would accept.
@@ -71,7 +73,8 @@ impl Robots {
     /// Most sitemaps that are kept. The large sites that list more put them into an index.
     pub const MAX_SITEMAPS: usize = 100;
 
-    /// Longest `Crawl-delay` that is honoured. A site that asks for more gets one page in five minutes.
+    /// Longest `Crawl-delay` that is honoured. A site that asks for more gets one page in five
+    /// minutes.
     pub const MAX_CRAWL_DELAY: Duration = Duration::from_secs(300);
 
     /// How long a robots.txt may be relied upon (RFC 9309 §2.4).
@@ -80,7 +83,8 @@ impl Robots {
     /// Redirects that must be followed to find the file (RFC 9309 §2.3.1.2).
     pub const MIN_REDIRECTS: usize = 5;
 
-    /// Reads what a file says to `agent`: a product token, or a whole User-Agent header that begins with one.
+    /// Reads what a file says to `agent`: a product token, or a whole User-Agent header that begins
+    /// with one.
     pub fn parse(file: &[u8], agent: &str) -> Self {
         let mut reading = Reading::of(agent);
         for (number, line) in numbered_lines(file) {
@@ -91,14 +95,18 @@ impl Robots {
         reading.finish()
     }
 
-    /// May this path be fetched? The longest matching pattern decides; `/robots.txt` is always allowed.
+    /// May this path be fetched? The longest matching pattern decides; `/robots.txt` is always
+    /// allowed.
     pub fn decide(&self, path_and_query: &str) -> Verdict<'_> {
         if is_robots_txt(path_and_query) {
             return Verdict::ALLOWED;
         }
         let path = Path::new(path_and_query);
         match self.rules.iter().find(|rule| path.matches(&rule.pattern)) {
-            Some(rule) => Verdict { allowed: rule.effect == Effect::Allow, rule: Some(rule) },
+            Some(rule) => Verdict {
+                allowed: rule.effect == Effect::Allow,
+                rule: Some(rule),
+            },
             None => Verdict::ALLOWED,
         }
     }
@@ -108,8 +116,8 @@ impl Robots {
         self.crawl_delay
     }
 
-    /// Sitemaps that the file names, for every agent. They may lie on other hosts: whether to follow those is the
-    /// caller's business.
+    /// Sitemaps that the file names, for every agent. They may lie on other hosts: whether to
+    /// follow those is the caller's business.
     pub fn sitemaps(&self) -> &[PageUrl] {
         &self.sitemaps
     }
@@ -121,15 +129,27 @@ impl Robots {
 
     /// About how much memory it takes, for caches that are bounded by size.
     pub fn memory_bytes(&self) -> usize {
-        let rules = self.rules.iter().map(|rule| size_of::<Rule>() + rule.pattern.len());
-        let sitemaps = self.sitemaps.iter().map(|url| size_of::<PageUrl>() + url.as_str().len());
+        let rules = self
+            .rules
+            .iter()
+            .map(|rule| size_of::<Rule>() + rule.pattern.len());
+        let sitemaps = self
+            .sitemaps
+            .iter()
+            .map(|url| size_of::<PageUrl>() + url.as_str().len());
         size_of::<Self>() + rules.sum::<usize>() + sitemaps.sum::<usize>()
     }
 }
 
 impl Verdict<'_> {
-    const ALLOWED: Self = Verdict { allowed: true, rule: None };
-    const DISALLOWED: Self = Verdict { allowed: false, rule: None };
+    const ALLOWED: Self = Verdict {
+        allowed: true,
+        rule: None,
+    };
+    const DISALLOWED: Self = Verdict {
+        allowed: false,
+        rule: None,
+    };
 }
 
 /// The file itself is implicitly allowed (RFC 9309 §2.2.2).
@@ -166,7 +186,8 @@ impl fmt::Display for Rule {
     }
 }
 
-/// The part of a User-Agent that robots.txt refers to: its leading letters, `_` and `-` (RFC 9309 §2.2.1).
+/// The part of a User-Agent that robots.txt refers to: its leading letters, `_` and `-` (RFC 9309
+/// §2.2.1).
 fn product_token(agent: &str) -> &str {
     let end = agent.find(|c: char| !(c.is_ascii_alphabetic() || c == '_' || c == '-'));
     &agent[..end.unwrap_or(agent.len())]
@@ -200,7 +221,11 @@ impl Group {
             }
         }
         if self.rules.len() < Robots::MAX_RULES {
-            self.rules.push(Rule { pattern, effect, line });
+            self.rules.push(Rule {
+                pattern,
+                effect,
+                line,
+            });
         }
     }
 }
@@ -251,13 +276,18 @@ impl<'a> Reading<'a> {
     }
 
     fn audience(&self, value: &str) -> Audience {
-        let is_star =
-            value.strip_prefix('*').is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
+        let is_star = value
+            .strip_prefix('*')
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
         if is_star {
             return Audience::Everyone;
         }
         let is_us = !self.agent.is_empty() && product_token(value).eq_ignore_ascii_case(self.agent);
-        if is_us { Audience::Us } else { Audience::Others }
+        if is_us {
+            Audience::Us
+        } else {
+            Audience::Others
+        }
     }
 
     fn enter(&mut self, audience: Audience) {
@@ -274,8 +304,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The group that the current lines belong to, if they matter: once we are addressed by name, the lines for
-    /// everyone do not.
+    /// The group that the current lines belong to, if they matter: once we are addressed by name,
+    /// the lines for everyone do not.
     fn group(&mut self) -> Option<&mut Group> {
         match &mut self.ours {
             Some(ours) => self.is_ours.then_some(ours),
@@ -297,16 +327,27 @@ impl<'a> Reading<'a> {
         if self.sitemaps.len() >= Robots::MAX_SITEMAPS {
             return;
         }
-        if let Some(url) = PageUrl::parse(url).ok().filter(|url| !self.sitemaps.contains(url)) {
+        if let Some(url) = PageUrl::parse(url)
+            .ok()
+            .filter(|url| !self.sitemaps.contains(url))
+        {
             self.sitemaps.push(url);
         }
     }
 
     fn finish(self) -> Robots {
-        let Group { mut rules, crawl_delay, .. } = self.ours.unwrap_or(self.everyones);
+        let Group {
+            mut rules,
+            crawl_delay,
+            ..
+        } = self.ours.unwrap_or(self.everyones);
         rules.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
         rules.dedup_by(|later, first| later.precedence() == first.precedence());
         rules.shrink_to_fit();
-        Robots { rules, crawl_delay, sitemaps: self.sitemaps }
+        Robots {
+            rules,
+            crawl_delay,
+            sitemaps: self.sitemaps,
+        }
     }
 }

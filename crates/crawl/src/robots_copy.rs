@@ -1,7 +1,7 @@
 //! The robots.txt of one origin as a peer remembers it: what it allows, and until when that counts.
 //!
-//! Reading the file is left to [`crate::Robots`]. A copy is stored and handed over with the domain, so that a change of
-//! owner never resets it.
+//! Reading the file is left to [`crate::Robots`]. A copy is stored and handed over with the domain,
+//! so that a change of owner never resets it.
 
 use crate::{
     Origin,
@@ -36,14 +36,27 @@ pub(crate) struct RobotsCopy {
 impl RobotsCopy {
     /// Nothing known, and so nothing allowed.
     pub(crate) fn unknown(origin: Origin) -> Self {
-        RobotsCopy { origin, access: Access::Closed, until: Time::ZERO, tries: 0 }
+        RobotsCopy {
+            origin,
+            access: Access::Closed,
+            until: Time::ZERO,
+            tries: 0,
+        }
     }
 
     /// Takes in an answer.
-    pub(crate) fn answered(&mut self, access: Access, retry_after: Option<Duration>, now: Time, pace: Pace) {
+    pub(crate) fn answered(
+        &mut self,
+        access: Access,
+        retry_after: Option<Duration>,
+        now: Time,
+        pace: Pace,
+    ) {
         self.until = now + Robots::MAX_AGE;
         if access == Access::Closed {
-            let doubled = ROBOTS_RETRY.saturating_mul(1 << self.tries.min(10)).min(Robots::MAX_AGE);
+            let doubled = ROBOTS_RETRY
+                .saturating_mul(1 << self.tries.min(10))
+                .min(Robots::MAX_AGE);
             self.until = now + pace.scale(doubled).max(pace.back_off(retry_after));
             self.tries = self.tries.saturating_add(1);
         } else {

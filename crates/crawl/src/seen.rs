@@ -1,15 +1,18 @@
-//! Which URLs of one domain were seen (Apoidea §2.2: one filter per domain, so that a domain moves as one small blob).
+//! Which URLs of one domain were seen (Apoidea §2.2: one filter per domain, so that a domain moves
+//! as one small blob).
 //!
-//! A small domain is remembered exactly; a larger one in a Bloom filter that doubles as the domain grows. A Bloom
-//! filter cannot grow by itself: its owner rebuilds it from the domain's log of fingerprints, which is the durable
-//! truth and somebody else's; it is also what moves, in a form more compact than any filter ([`crate::ReducedSeen`]).
+//! A small domain is remembered exactly; a larger one in a Bloom filter that doubles as the domain
+//! grows. A Bloom filter cannot grow by itself: its owner rebuilds it from the domain's log of
+//! fingerprints, which is the durable truth and somebody else's; it is also what moves, in a form
+//! more compact than any filter ([`crate::ReducedSeen`]).
 
 use crate::Reductions;
 use apoidea_model::UrlHash;
 use bloomfilter::Bloom;
 use std::hash::{Hash, Hasher};
 
-/// Remembers the URLs of one domain; may mistake a new URL for a seen one, never the other way round.
+/// Remembers the URLs of one domain; may mistake a new URL for a seen one, never the other way
+/// round.
 #[derive(Debug, Clone)]
 pub struct SeenFilter {
     rate: OneIn,
@@ -63,8 +66,8 @@ impl OneIn {
         OneIn::new(u64::from(self.0).saturating_mul(times as u64))
     }
 
-    /// Hundredths of a bit per URL: 1.44 · log₂ of the rate, and a tenth more, because the hash functions are not quite
-    /// independent and a full filter shall not be quite half full.
+    /// Hundredths of a bit per URL: 1.44 · log₂ of the rate, and a tenth more, because the hash
+    /// functions are not quite independent and a full filter shall not be quite half full.
     fn centibits_per_url(self) -> u64 {
         (f64::from(self.0).ln() / std::f64::consts::LN_2.powi(2) * 110.0).round() as u64
     }
@@ -76,10 +79,15 @@ impl SeenFilter {
 
     /// Knows nothing.
     pub fn new(rate: OneIn) -> Self {
-        SeenFilter { rate, reductions: Reductions::default(), memory: Memory::Exact(Vec::new()) }
+        SeenFilter {
+            rate,
+            reductions: Reductions::default(),
+            memory: Memory::Exact(Vec::new()),
+        }
     }
 
-    /// Remembers the fingerprints of a domain's log, of which there are `expected`, with room for more.
+    /// Remembers the fingerprints of a domain's log, of which there are `expected`, with room for
+    /// more.
     pub fn build(rate: OneIn, expected: u64, hashes: impl IntoIterator<Item = UrlHash>) -> Self {
         let mut filter = SeenFilter::new(rate);
         for hash in hashes {
@@ -98,11 +106,16 @@ impl SeenFilter {
             Memory::Bloom(counted) => return counted.insert(hash),
             Memory::Exact(known) => known,
         };
-        let Err(at) = known.binary_search(&hash.0) else { return Sight::Seen };
+        let Err(at) = known.binary_search(&hash.0) else {
+            return Sight::Seen;
+        };
         known.insert(at, hash.0);
         if known.len() > EXACT_MAX {
-            let mut counted = Counted::new(self.rate, capacity_for(expected.max(known.len() as u64)));
-            known.iter().for_each(|&hash| _ = counted.insert(UrlHash(hash)));
+            let mut counted =
+                Counted::new(self.rate, capacity_for(expected.max(known.len() as u64)));
+            known
+                .iter()
+                .for_each(|&hash| _ = counted.insert(UrlHash(hash)));
             self.memory = Memory::Bloom(Box::new(counted));
         }
         Sight::New
@@ -143,8 +156,8 @@ impl SeenFilter {
         self.len() == 0
     }
 
-    /// Is it full, so that it has to be built anew from the log before more is inserted? What is inserted nevertheless
-    /// is remembered, at the cost of more false positives.
+    /// Is it full, so that it has to be built anew from the log before more is inserted? What is
+    /// inserted nevertheless is remembered, at the cost of more false positives.
     pub fn needs_growth(&self) -> bool {
         match &self.memory {
             Memory::Exact(_) => false,
@@ -154,8 +167,8 @@ impl SeenFilter {
         }
     }
 
-    /// So many more URLs can be inserted before it has to grow, with the rate kept. Never zero unless
-    /// [`Self::needs_growth`].
+    /// So many more URLs can be inserted before it has to grow, with the rate kept. Never zero
+    /// unless [`Self::needs_growth`].
     pub fn room(&self) -> u64 {
         match &self.memory {
             Memory::Exact(known) => CAPACITY_MIN - known.len() as u64,
@@ -174,8 +187,8 @@ impl SeenFilter {
     }
 }
 
-/// Domains of up to so many URLs are remembered exactly: half a KiB, and a Bloom filter of this size would have too
-/// many pairs of URLs with the same bits.
+/// Domains of up to so many URLs are remembered exactly: half a KiB, and a Bloom filter of this
+/// size would have too many pairs of URLs with the same bits.
 const EXACT_MAX: usize = 64;
 
 /// The smallest Bloom filter is for so many URLs; all others for twice as many as another.
@@ -185,8 +198,9 @@ const CAPACITY_MIN: u64 = 256;
 /// colliding URLs has to find them in 64 bits either way.
 const SEED: [u8; 32] = *b"Apoidea seen-URLs filter, keys 1";
 
-/// Each URL is inserted as two independent parts. The library derives all bits of an item from two hashes modulo the
-/// size, so in a small filter whole URLs would coincide far more often than the rate allows.
+/// Each URL is inserted as two independent parts. The library derives all bits of an item from two
+/// hashes modulo the size, so in a small filter whole URLs would coincide far more often than the
+/// rate allows.
 const PARTS: [u8; 2] = [0, 1];
 
 /// One of a URL's parts.
@@ -209,24 +223,31 @@ impl Hash for Part {
 
 /// The smallest capacity with room beyond so many URLs.
 fn capacity_for(urls: u64) -> u64 {
-    (urls + 1).next_power_of_two().clamp(CAPACITY_MIN, SeenFilter::CAPACITY_MAX)
+    (urls + 1)
+        .next_power_of_two()
+        .clamp(CAPACITY_MIN, SeenFilter::CAPACITY_MAX)
 }
 
 fn bitmap_bytes(capacity: u64, rate: OneIn) -> usize {
     (capacity * rate.centibits_per_url()).div_ceil(800) as usize
 }
 
-/// An eighth more items than will be inserted, which makes the library choose so few hash functions that a full filter
-/// is less than half full.
+/// An eighth more items than will be inserted, which makes the library choose so few hash functions
+/// that a full filter is less than half full.
 fn library_items(capacity: u64) -> usize {
     capacity as usize * PARTS.len() * 9 / 8
 }
 
 impl Counted {
     fn new(rate: OneIn, capacity: u64) -> Self {
-        let bloom = Bloom::new_with_seed(bitmap_bytes(capacity, rate), library_items(capacity), &SEED)
-            .expect("sizes above zero and a given seed always make a filter");
-        Counted { bloom, count: 0, capacity }
+        let bloom =
+            Bloom::new_with_seed(bitmap_bytes(capacity, rate), library_items(capacity), &SEED)
+                .expect("sizes above zero and a given seed always make a filter");
+        Counted {
+            bloom,
+            count: 0,
+            capacity,
+        }
     }
 
     fn insert(&mut self, hash: UrlHash) -> Sight {
@@ -239,7 +260,9 @@ impl Counted {
     }
 
     fn contains(&self, hash: UrlHash) -> bool {
-        PARTS.iter().all(|&part| self.bloom.check(&Part::of(hash, part)))
+        PARTS
+            .iter()
+            .all(|&part| self.bloom.check(&Part::of(hash, part)))
     }
 }
 
@@ -247,7 +270,8 @@ impl Counted {
 mod tests {
     use super::*;
 
-    /// Fingerprints of distinct URLs: a bijection of the numbers that looks random (the finaliser of SplitMix64).
+    /// Fingerprints of distinct URLs: a bijection of the numbers that looks random (the finaliser
+    /// of SplitMix64).
     fn hash(number: u64) -> UrlHash {
         let mut z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -268,14 +292,24 @@ mod tests {
     /// Of so many URLs that were never inserted, how many does it take for seen?
     fn mistakes(filter: &SeenFilter, probes: u64) -> usize {
         let strangers = (1 << 40)..(1 << 40) + probes;
-        strangers.filter(|&number| filter.contains(hash(number))).count()
+        strangers
+            .filter(|&number| filter.contains(hash(number)))
+            .count()
     }
 
     fn check_rate(urls: u64, probes: u64) {
         let filter = full(OneIn::default(), urls);
         let found = mistakes(&filter, probes);
-        println!("{} URLs: {found} mistakes in {probes}, {} bytes", filter.len(), filter.memory_bytes());
-        assert!(found as u64 <= probes / 100_000, "{found} mistakes at {} URLs", filter.len());
+        println!(
+            "{} URLs: {found} mistakes in {probes}, {} bytes",
+            filter.len(),
+            filter.memory_bytes()
+        );
+        assert!(
+            found as u64 <= probes / 100_000,
+            "{found} mistakes at {} URLs",
+            filter.len()
+        );
     }
 
     #[test]
@@ -288,7 +322,11 @@ mod tests {
     #[test]
     #[ignore = "takes a minute; run after changing sizes or hash functions"]
     fn at_most_one_url_in_a_hundred_thousand_is_mistaken_at_great_sizes() {
-        for (urls, probes) in [(65, 100_000_000), (1_000_000, 20_000_000), (10_000_000, 20_000_000)] {
+        for (urls, probes) in [
+            (65, 100_000_000),
+            (1_000_000, 20_000_000),
+            (10_000_000, 20_000_000),
+        ] {
             check_rate(urls, probes);
         }
     }
@@ -313,14 +351,21 @@ mod tests {
     #[test]
     fn a_small_domain_takes_little_memory() {
         let filter = filled(OneIn::default(), 10);
-        assert!(filter.memory_bytes() < 256, "{} bytes", filter.memory_bytes());
+        assert!(
+            filter.memory_bytes() < 256,
+            "{} bytes",
+            filter.memory_bytes()
+        );
         assert_eq!(mistakes(&filter, 10_000), 0);
     }
 
     #[test]
     fn a_log_shorter_than_expected_is_remembered_exactly() {
         let filter = SeenFilter::build(OneIn::default(), 5000, (0..10).map(hash));
-        assert_eq!(filter.memory_bytes(), filled(OneIn::default(), 10).memory_bytes());
+        assert_eq!(
+            filter.memory_bytes(),
+            filled(OneIn::default(), 10).memory_bytes()
+        );
         assert_eq!(mistakes(&filter, 10_000), 0);
     }
 

@@ -1,8 +1,10 @@
-//! The pages that a site itself lists: sitemaps (sitemaps.org 0.9), their indexes, plain lists, and RSS or Atom feeds.
+//! The pages that a site itself lists: sitemaps (sitemaps.org 0.9), their indexes, plain lists, and
+//! RSS or Atom feeds.
 //!
-//! Input is read as a stream, inflated if it is gzip, decoded to UTF-8 with replacement, and never beyond
-//! [`Sitemap::MAX_BYTES`]; what is broken gives what was found up to there. A sitemap may name pages of any host:
-//! taking only those that its own host may speak for is the caller's business.
+//! Input is read as a stream, inflated if it is gzip, decoded to UTF-8 with replacement, and never
+//! beyond [`Sitemap::MAX_BYTES`]; what is broken gives what was found up to there. A sitemap may
+//! name pages of any host: taking only those that its own host may speak for is the caller's
+//! business.
 
 use apoidea_model::PageUrl;
 use encoding_rs::{Decoder, UTF_8};
@@ -34,8 +36,9 @@ enum Form {
 }
 
 impl Sitemap {
-    /// Most bytes that are read, after inflating. The protocol's own limit until 2016; 50,000 entries of an ordinary
-    /// length fit, while the 50 MiB that are allowed today would be a volunteer's whole share of memory.
+    /// Most bytes that are read, after inflating. The protocol's own limit until 2016; 50,000
+    /// entries of an ordinary length fit, while the 50 MiB that are allowed today would be a
+    /// volunteer's whole share of memory.
     pub const MAX_BYTES: u64 = 10 * 1024 * 1024;
 
     /// Most URLs that are taken: what the protocol allows in one file.
@@ -44,12 +47,20 @@ impl Sitemap {
     /// Reads whatever form the bytes have; what is none of them lists nothing.
     pub fn parse(bytes: &[u8]) -> Self {
         let is_gzip = bytes.starts_with(b"\x1f\x8b");
-        if is_gzip { Self::read(MultiGzDecoder::new(bytes)) } else { Self::read(bytes) }
+        if is_gzip {
+            Self::read(MultiGzDecoder::new(bytes))
+        } else {
+            Self::read(bytes)
+        }
     }
 
     fn read(source: impl Read) -> Self {
         let source = BufReader::new(source.take(Self::MAX_BYTES));
-        let mut text = BufReader::new(Decoded { source, decoder: UTF_8.new_decoder(), done: false });
+        let mut text = BufReader::new(Decoded {
+            source,
+            decoder: UTF_8.new_decoder(),
+            done: false,
+        });
         let mut sitemap = Sitemap::default();
         match skip_space(&mut text) {
             Some(b'<') => Listing::of(&mut sitemap).read_xml(text),
@@ -70,7 +81,11 @@ impl Sitemap {
 
     /// Takes a URL, if it is one; false when there is no more room.
     fn add(&mut self, form: Form, url: &str) -> bool {
-        let list = if form == Form::Index { &mut self.sitemaps } else { &mut self.pages };
+        let list = if form == Form::Index {
+            &mut self.sitemaps
+        } else {
+            &mut self.pages
+        };
         if let Ok(url) = PageUrl::parse(url) {
             list.push(url);
         }
@@ -84,7 +99,10 @@ fn skip_space(text: &mut impl BufRead) -> Option<u8> {
         if buffered.is_empty() {
             return None;
         }
-        let space = buffered.iter().take_while(|b| b.is_ascii_whitespace()).count();
+        let space = buffered
+            .iter()
+            .take_while(|b| b.is_ascii_whitespace())
+            .count();
         let first = buffered.get(space).copied();
         text.consume(space);
         if first.is_some() {
@@ -111,7 +129,11 @@ enum Next {
 
 impl<'s> Listing<'s> {
     fn of(sitemap: &'s mut Sitemap) -> Self {
-        Listing { sitemap, form: None, url: None }
+        Listing {
+            sitemap,
+            form: None,
+            url: None,
+        }
     }
 
     fn read_xml(mut self, text: impl BufRead) {
@@ -134,7 +156,11 @@ impl<'s> Listing<'s> {
         match event {
             Event::Start(tag) | Event::Empty(tag) => {
                 let next = self.finish_url();
-                if next == Next::More { self.open(&tag) } else { next }
+                if next == Next::More {
+                    self.open(&tag)
+                } else {
+                    next
+                }
             }
             Event::End(_) => self.finish_url(),
             Event::Text(text) => self.append(&text),
@@ -151,7 +177,11 @@ impl<'s> Listing<'s> {
     fn open(&mut self, tag: &BytesStart<'_>) -> Next {
         let Some((form, prefix)) = &self.form else {
             self.form = Form::of_root(tag.name());
-            return if self.form.is_some() { Next::More } else { Next::Enough };
+            return if self.form.is_some() {
+                Next::More
+            } else {
+                Next::Enough
+            };
         };
         let is_own = prefix_of(tag.name()) == prefix.as_deref();
         if !is_own || tag.local_name().as_ref() != form.url_element() {
@@ -173,7 +203,8 @@ impl<'s> Listing<'s> {
         Next::More
     }
 
-    /// Entities other than XML's own stay as they are written, most often because they are `&` and a parameter.
+    /// Entities other than XML's own stay as they are written, most often because they are `&` and
+    /// a parameter.
     fn append_entity(&mut self, entity: &BytesRef<'_>) -> Next {
         if let Some(known) = resolve_xml_entity(entity) {
             return self.append(known);
@@ -185,18 +216,24 @@ impl<'s> Listing<'s> {
     }
 
     fn finish_url(&mut self) -> Next {
-        self.url.take().map_or(Next::More, |url| self.add(url.trim()))
+        self.url
+            .take()
+            .map_or(Next::More, |url| self.add(url.trim()))
     }
 
     fn add(&mut self, url: &str) -> Next {
         let form = self.form.as_ref().map_or(Form::Urlset, |(form, _)| *form);
-        if self.sitemap.add(form, url) { Next::More } else { Next::Enough }
+        if self.sitemap.add(form, url) {
+            Next::More
+        } else {
+            Next::Enough
+        }
     }
 }
 
 impl Form {
-    /// The form with this root, and the prefix of the elements that matter: image and video sitemaps have a `loc` of
-    /// their own under another one.
+    /// The form with this root, and the prefix of the elements that matter: image and video
+    /// sitemaps have a `loc` of their own under another one.
     fn of_root(root: QName<'_>) -> Option<(Form, Option<String>)> {
         let prefix = prefix_of(root).map(str::to_owned);
         match root.local_name().as_ref() {
@@ -225,13 +262,20 @@ fn atom_target(tag: &BytesStart<'_>) -> Option<String> {
     let value = |name| {
         let attribute = tag.try_get_attribute(name).ok().flatten()?;
         // An `&` that begins no entity means itself.
-        Some(attribute.normalized_value(XmlVersion::Implicit1_0).unwrap_or(attribute.value))
+        Some(
+            attribute
+                .normalized_value(XmlVersion::Implicit1_0)
+                .unwrap_or(attribute.value),
+        )
     };
     let is_page = value("rel").is_none_or(|rel| rel == "alternate");
-    value("href").filter(|_| is_page).map(|href| href.trim().to_owned())
+    value("href")
+        .filter(|_| is_page)
+        .map(|href| href.trim().to_owned())
 }
 
-/// A byte stream as UTF-8, or as UTF-16 where a byte-order mark says so; what is neither becomes U+FFFD.
+/// A byte stream as UTF-8, or as UTF-16 where a byte-order mark says so; what is neither becomes
+/// U+FFFD.
 struct Decoded<R> {
     source: R,
     decoder: Decoder,
@@ -267,7 +311,10 @@ mod tests {
     fn pages(document: &str) -> Vec<String> {
         let sitemap = Sitemap::parse(document.as_bytes());
         assert_eq!(sitemap.sitemaps, []);
-        texts(&sitemap.pages).into_iter().map(str::to_owned).collect()
+        texts(&sitemap.pages)
+            .into_iter()
+            .map(str::to_owned)
+            .collect()
     }
 
     fn gzip(chunk: &[u8], times: usize) -> Vec<u8> {
@@ -290,12 +337,20 @@ mod tests {
               <url><loc/></url><url><loc>/relative</loc></url>
             </urlset>"#,
         );
-        assert_eq!(found, ["http://a.example/1?x=1&y=2", "http://a.example/2", "http://a.example/3"]);
+        assert_eq!(
+            found,
+            [
+                "http://a.example/1?x=1&y=2",
+                "http://a.example/2",
+                "http://a.example/3"
+            ]
+        );
     }
 
     #[test]
     fn prefixed_elements_are_found() {
-        let document = r#"<s:urlset xmlns:s="x"><s:url><s:loc>http://a.example/1</s:loc></s:url></s:urlset>"#;
+        let document =
+            r#"<s:urlset xmlns:s="x"><s:url><s:loc>http://a.example/1</s:loc></s:url></s:urlset>"#;
         assert_eq!(pages(document), ["http://a.example/1"]);
     }
 
@@ -316,12 +371,16 @@ mod tests {
         let rss = r#"<rss><channel><atom:link href="http://a.example/feed" rel="self"/>
             <item><link>http://a.example/1</link><guid>x</guid></item></channel></rss>"#;
         assert_eq!(pages(rss), ["http://a.example/1"]);
-        let rdf = r#"<rdf:RDF><item rdf:about="x"><link>http://a.example/1</link></item></rdf:RDF>"#;
+        let rdf =
+            r#"<rdf:RDF><item rdf:about="x"><link>http://a.example/1</link></item></rdf:RDF>"#;
         assert_eq!(pages(rdf), ["http://a.example/1"]);
         let atom = r#"<feed xmlns="http://www.w3.org/2005/Atom"><link rel="self" href="http://a.example/feed"/>
             <entry><link href="http://a.example/1?a&amp;b"/><link rel="alternate" href="http://a.example/2?a=1&b"/>
             <link rel="enclosure" href="http://a.example/3.mp3"/></entry></feed>"#;
-        assert_eq!(pages(atom), ["http://a.example/1?a&b", "http://a.example/2?a=1&b"]);
+        assert_eq!(
+            pages(atom),
+            ["http://a.example/1?a&b", "http://a.example/2?a=1&b"]
+        );
     }
 
     #[test]
@@ -332,23 +391,40 @@ mod tests {
             "<html><body><link href='http://a.example/'><loc>http://a.example/</loc>",
             "PK\u{3}\u{4}",
         ] {
-            assert_eq!(Sitemap::parse(document.as_bytes()), Sitemap::default(), "{document}");
+            assert_eq!(
+                Sitemap::parse(document.as_bytes()),
+                Sitemap::default(),
+                "{document}"
+            );
         }
     }
 
     #[test]
     fn what_comes_before_the_damage_is_kept() {
         let good = "<urlset><url><loc>http://a.example/1</loc></url>";
-        for damage in
-            ["<url><loc", "<!-- ", "<url attr='", "<![CDATA[", "</urlset></urlset></x>", "&", "<!x>"]
-        {
-            assert_eq!(pages(&format!("{good}{damage}")), ["http://a.example/1"], "{damage}");
+        for damage in [
+            "<url><loc",
+            "<!-- ",
+            "<url attr='",
+            "<![CDATA[",
+            "</urlset></urlset></x>",
+            "&",
+            "<!x>",
+        ] {
+            assert_eq!(
+                pages(&format!("{good}{damage}")),
+                ["http://a.example/1"],
+                "{damage}"
+            );
         }
         assert_eq!(
             pages("<urlset><url><loc>http://a.example/1?a=1&b=2</url>"),
             ["http://a.example/1?a=1&b=2"]
         );
-        assert_eq!(pages("<urlset><loc>http://a.example/1<loc>http://a.example/2").len(), 2);
+        assert_eq!(
+            pages("<urlset><loc>http://a.example/1<loc>http://a.example/2").len(),
+            2
+        );
         let mut packed = gzip(good.as_bytes(), 200);
         packed.truncate(packed.len() - 12);
         assert!(!Sitemap::parse(&packed).pages.is_empty());
@@ -356,17 +432,25 @@ mod tests {
 
     #[test]
     fn bytes_in_another_encoding_do_not_end_the_list() {
-        let latin = b"<urlset><title>caf\xe9</title><url><loc>http://a.example/1</loc></url></urlset>";
+        let latin =
+            b"<urlset><title>caf\xe9</title><url><loc>http://a.example/1</loc></url></urlset>";
         assert_eq!(texts(&Sitemap::parse(latin).pages), ["http://a.example/1"]);
-        let wide = "\u{feff}<urlset><url><loc>http://a.example/1</loc></url></urlset>".encode_utf16();
+        let wide =
+            "\u{feff}<urlset><url><loc>http://a.example/1</loc></url></urlset>".encode_utf16();
         let wide: Vec<u8> = wide.flat_map(u16::to_le_bytes).collect();
         assert_eq!(texts(&Sitemap::parse(&wide).pages), ["http://a.example/1"]);
     }
 
     #[test]
     fn compressed_input_is_inflated_up_to_the_limit() {
-        let packed = gzip(b"<urlset><url><loc>http://a.example/1</loc></url></urlset>", 1);
-        assert_eq!(texts(&Sitemap::parse(&packed).pages), ["http://a.example/1"]);
+        let packed = gzip(
+            b"<urlset><url><loc>http://a.example/1</loc></url></urlset>",
+            1,
+        );
+        assert_eq!(
+            texts(&Sitemap::parse(&packed).pages),
+            ["http://a.example/1"]
+        );
         let mib = vec![b' '; 1024 * 1024];
         let limit = usize::try_from(Sitemap::MAX_BYTES).unwrap() / mib.len();
         let mut bomb = gzip(&mib, limit);
@@ -374,7 +458,10 @@ mod tests {
         assert_eq!(Sitemap::parse(&bomb), Sitemap::default());
         let mut long = gzip(&mib, limit - 1);
         long.extend(gzip(b"http://a.example/within", 1));
-        assert_eq!(texts(&Sitemap::parse(&long).pages), ["http://a.example/within"]);
+        assert_eq!(
+            texts(&Sitemap::parse(&long).pages),
+            ["http://a.example/within"]
+        );
     }
 
     #[test]
@@ -382,7 +469,10 @@ mod tests {
         let entry = "<url><loc>http://a.example/1</loc></url>";
         let document = format!("<urlset>{}", entry.repeat(Sitemap::MAX_URLS + 5));
         assert_eq!(pages(&document).len(), Sitemap::MAX_URLS);
-        assert_eq!(pages(&"http://a.example/1\n".repeat(Sitemap::MAX_URLS + 5)).len(), Sitemap::MAX_URLS);
+        assert_eq!(
+            pages(&"http://a.example/1\n".repeat(Sitemap::MAX_URLS + 5)).len(),
+            Sitemap::MAX_URLS
+        );
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! URLs that lead into endless spaces: recognised by their looks alone, before they cost anyone a request.
+//! URLs that lead into endless spaces: recognised by their looks alone, before they cost anyone a
+//! request.
 //!
-//! A check must hardly ever hit an ordinary page, so each needs strong evidence, and what looks endless but might not
-//! be (deep archives, long lists, combined filters) is left to the number of URLs per host that admission allows.
-//! Nothing is remembered between two URLs.
+//! A check must hardly ever hit an ordinary page, so each needs strong evidence, and what looks
+//! endless but might not be (deep archives, long lists, combined filters) is left to the number of
+//! URLs per host that admission allows. Nothing is remembered between two URLs.
 
 use apoidea_model::{PageUrl, Time};
 
@@ -15,15 +16,15 @@ pub enum Trap {
     /// More path segments than [`Trap::MAX_DEPTH`].
     #[error("its path is deeper than {} segments", Trap::MAX_DEPTH)]
     Depth,
-    /// A path segment, or a parameter with its value, occurs more than [`Trap::MAX_REPEATS`] times: relative links
-    /// that pile up.
+    /// A path segment, or a parameter with its value, occurs more than [`Trap::MAX_REPEATS`] times:
+    /// relative links that pile up.
     #[error("a part of it is repeated more than {} times", Trap::MAX_REPEATS)]
     Repetition,
     /// More query parameters than [`Trap::MAX_PARAMETERS`].
     #[error("it has more than {} query parameters", Trap::MAX_PARAMETERS)]
     Parameters,
-    /// It names a visitor's session, so every visit finds the same pages under new URLs. [`without_session`] gives
-    /// the URL that does not.
+    /// It names a visitor's session, so every visit finds the same pages under new URLs.
+    /// [`without_session`] gives the URL that does not.
     #[error("it carries a session id")]
     Session,
     /// A date that only a calendar without an end leads to.
@@ -32,7 +33,8 @@ pub enum Trap {
 }
 
 impl Trap {
-    /// Longest URL that is followed. Longer ones are hardly ever pages that somebody links to on purpose.
+    /// Longest URL that is followed. Longer ones are hardly ever pages that somebody links to on
+    /// purpose.
     pub const MAX_CHARS: usize = 1024;
     /// Most path segments.
     pub const MAX_DEPTH: usize = 20;
@@ -40,7 +42,8 @@ impl Trap {
     pub const MAX_REPEATS: usize = 2;
     /// Most query parameters: twice what the filters of a large shop come to.
     pub const MAX_PARAMETERS: usize = 20;
-    /// Years ahead of today that are announced by someone, and not only counted up to by a calendar.
+    /// Years ahead of today that are announced by someone, and not only counted up to by a
+    /// calendar.
     pub const YEARS_AHEAD: u16 = 2;
     /// Years back that a calendar of events may have been kept. Older dates elsewhere are archives.
     pub const YEARS_BACK: u16 = 30;
@@ -69,17 +72,18 @@ impl Trap {
     }
 }
 
-/// Does it combine so many filters that there are endlessly many like it? A host is allowed only so many of these:
-/// they show the same things in other selections and orders.
+/// Does it combine so many filters that there are endlessly many like it? A host is allowed only so
+/// many of these: they show the same things in other selections and orders.
 pub(crate) fn is_combination(url: &PageUrl) -> bool {
     parameters(url).count() > PLAIN_PARAMETERS
 }
 
-/// Query parameters of a page that is meant to be found: what it is, of which list, which part of it.
+/// Query parameters of a page that is meant to be found: what it is, of which list, which part of
+/// it.
 const PLAIN_PARAMETERS: usize = 3;
 
-/// The same page under a URL without the session id that this one carries; `None` if it carries none, or nothing
-/// usable remains.
+/// The same page under a URL without the session id that this one carries; `None` if it carries
+/// none, or nothing usable remains.
 pub fn without_session(url: &PageUrl) -> Option<PageUrl> {
     if !has_session(url) {
         return None;
@@ -90,9 +94,16 @@ pub fn without_session(url: &PageUrl) -> Option<PageUrl> {
         .filter(|segment| !is_session_segment(segment))
         .map(without_path_session)
         .collect();
-    let query: Vec<_> = parameters(url).filter(|pair| !is_session_pair(pair)).collect();
+    let query: Vec<_> = parameters(url)
+        .filter(|pair| !is_session_pair(pair))
+        .collect();
     let separator = if query.is_empty() { "" } else { "?" };
-    let text = format!("{}{}{separator}{}", url.origin(), path.join("/"), query.join("&"));
+    let text = format!(
+        "{}{}{separator}{}",
+        url.origin(),
+        path.join("/"),
+        query.join("&")
+    );
     PageUrl::parse(&text).ok()
 }
 
@@ -106,14 +117,19 @@ fn segments(url: &PageUrl) -> impl Iterator<Item = &str> {
 
 /// The `name=value` pairs of the query.
 fn parameters(url: &PageUrl) -> impl Iterator<Item = &str> {
-    let query = url.path_and_query().split_once('?').map_or("", |(_, query)| query);
+    let query = url
+        .path_and_query()
+        .split_once('?')
+        .map_or("", |(_, query)| query);
     query.split('&').filter(|pair| !pair.is_empty())
 }
 
 /// Does something occur too often? There are few parts, so comparing each with each is cheap.
 fn has_repeats<'a>(parts: impl Iterator<Item = &'a str>) -> bool {
     let parts: Vec<_> = parts.collect();
-    parts.iter().any(|part| parts.iter().filter(|other| *other == part).count() > Trap::MAX_REPEATS)
+    parts
+        .iter()
+        .any(|part| parts.iter().filter(|other| *other == part).count() > Trap::MAX_REPEATS)
 }
 
 fn has_session(url: &PageUrl) -> bool {
@@ -122,12 +138,29 @@ fn has_session(url: &PageUrl) -> bool {
             .any(|segment| is_session_segment(segment) || without_path_session(segment) != segment)
 }
 
-/// Names that sessions of Java, PHP, ASP, ColdFusion, osCommerce and Zen Cart go by, and nothing else does.
-const SESSION_NAMES: [&str; 7] =
-    ["jsessionid", "phpsessid", "phpsessionid", "cftoken", "oscsid", "zenid", "aspsessionid"];
+/// Names that sessions of Java, PHP, ASP, ColdFusion, osCommerce and Zen Cart go by, and nothing
+/// else does.
+const SESSION_NAMES: [&str; 7] = [
+    "jsessionid",
+    "phpsessid",
+    "phpsessionid",
+    "cftoken",
+    "oscsid",
+    "zenid",
+    "aspsessionid",
+];
 /// Names that also stand for a story or a talk, unless the value is a token.
-const AMBIGUOUS_NAMES: [&str; 7] = ["sid", "s", "session", "sessionid", "session_id", "sessid", "sess"];
-/// Shortest token that is taken for a session id; PHP's shortest has 22 characters, others at least 16.
+const AMBIGUOUS_NAMES: [&str; 7] = [
+    "sid",
+    "s",
+    "session",
+    "sessionid",
+    "session_id",
+    "sessid",
+    "sess",
+];
+/// Shortest token that is taken for a session id; PHP's shortest has 22 characters, others at least
+/// 16.
 const MIN_TOKEN_CHARS: usize = 16;
 
 fn is_session_pair(pair: &str) -> bool {
@@ -144,17 +177,23 @@ fn is_session_pair(pair: &str) -> bool {
 /// Long, and letters and digits without a word's order.
 fn is_token(value: &str) -> bool {
     value.len() >= MIN_TOKEN_CHARS
-        && value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        && value
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
         && value.bytes().filter(u8::is_ascii_digit).count() * 8 >= value.len()
         && value.bytes().any(|b| b.is_ascii_alphabetic())
 }
 
 /// ASP.NET keeps the session in a path segment of its own: `/(S(lit3py55t21z5v55vlm25s55))/`.
 fn is_session_segment(segment: &str) -> bool {
-    let inner = segment.strip_prefix("(").and_then(|rest| rest.strip_suffix("))"));
-    inner.and_then(|rest| rest.rsplit_once("S(")).is_some_and(|(_, token)| {
-        token.len() >= MIN_TOKEN_CHARS && token.bytes().all(|b| b.is_ascii_alphanumeric())
-    })
+    let inner = segment
+        .strip_prefix("(")
+        .and_then(|rest| rest.strip_suffix("))"));
+    inner
+        .and_then(|rest| rest.rsplit_once("S("))
+        .is_some_and(|(_, token)| {
+            token.len() >= MIN_TOKEN_CHARS && token.bytes().all(|b| b.is_ascii_alphanumeric())
+        })
 }
 
 /// Java keeps it behind a segment: `/page;jsessionid=0123456789ABCDEF`.
@@ -166,10 +205,18 @@ fn without_path_session(segment: &str) -> &str {
 }
 
 /// Words in a path that announce a calendar.
-const CALENDAR_WORDS: [&str; 8] =
-    ["calendar", "kalender", "calendrier", "calendario", "agenda", "events", "veranstaltungen", "termine"];
-/// Years that a date far ahead is looked for in. Larger numbers are rather models or amounts; no calendar gets there
-/// without passing through these.
+const CALENDAR_WORDS: [&str; 8] = [
+    "calendar",
+    "kalender",
+    "calendrier",
+    "calendario",
+    "agenda",
+    "events",
+    "veranstaltungen",
+    "termine",
+];
+/// Years that a date far ahead is looked for in. Larger numbers are rather models or amounts; no
+/// calendar gets there without passing through these.
 const LAST_YEAR: u16 = 2199;
 /// A clock that says less is a simulation's, or was never set.
 const FIRST_YEAR: u16 = 2025;
@@ -185,28 +232,44 @@ fn is_far_calendar(url: &PageUrl, now: Time) -> bool {
 }
 
 fn is_calendar(url: &PageUrl) -> bool {
-    let named =
-        |name| parameters(url).any(|pair| pair.split_once('=').is_some_and(|(key, _)| is_key(key, name)));
-    segments(url).any(|segment| CALENDAR_WORDS.iter().any(|word| segment.eq_ignore_ascii_case(word)))
-        || (named("year") && named("month"))
+    let named = |name| {
+        parameters(url).any(|pair| {
+            pair.split_once('=')
+                .is_some_and(|(key, _)| is_key(key, name))
+        })
+    };
+    segments(url).any(|segment| {
+        CALENDAR_WORDS
+            .iter()
+            .any(|word| segment.eq_ignore_ascii_case(word))
+    }) || (named("year") && named("month"))
 }
 
 /// Years of `/2031/05/` and `/2031-05-17/`.
 fn dated_segments(url: &PageUrl) -> impl Iterator<Item = u16> {
     let next = segments(url).skip(1).chain([""]);
-    segments(url).zip(next).filter_map(|(segment, next)| match year(segment) {
-        Some(year) => is_month(next).then_some(year),
-        None => year_of_date(segment),
-    })
+    segments(url)
+        .zip(next)
+        .filter_map(|(segment, next)| match year(segment) {
+            Some(year) => is_month(next).then_some(year),
+            None => year_of_date(segment),
+        })
 }
 
 /// Years of `?date=2031-05`, and of `?year=2031`.
 fn dated_parameters(url: &PageUrl) -> impl Iterator<Item = u16> {
     let pairs = parameters(url).filter_map(|pair| pair.split_once('='));
-    pairs.filter_map(|(key, value)| if is_key(key, "year") { year(value) } else { year_of_date(value) })
+    pairs.filter_map(|(key, value)| {
+        if is_key(key, "year") {
+            year(value)
+        } else {
+            year_of_date(value)
+        }
+    })
 }
 
-/// Is the parameter the one of this name, perhaps under a plugin's prefix (`cal_year`, `ajaxCalendar-month`)?
+/// Is the parameter the one of this name, perhaps under a plugin's prefix (`cal_year`,
+/// `ajaxCalendar-month`)?
 fn is_key(key: &str, name: &str) -> bool {
     let word = key.rsplit(['_', '-', '.']).next().unwrap_or(key);
     word.eq_ignore_ascii_case(name)
@@ -215,7 +278,9 @@ fn is_key(key: &str, name: &str) -> bool {
 /// The year of `2031-05` or `2031-05-17`, if the text is nothing else.
 fn year_of_date(text: &str) -> Option<u16> {
     let (first, rest) = text.split_once('-')?;
-    let (month, day) = rest.split_once('-').map_or((rest, None), |(month, day)| (month, Some(day)));
+    let (month, day) = rest
+        .split_once('-')
+        .map_or((rest, None), |(month, day)| (month, Some(day)));
     let is_date = is_month(month) && day.is_none_or(|day| is_number(day, 1..=31));
     year(first).filter(|_| is_date)
 }
@@ -236,7 +301,9 @@ fn is_number(text: &str, range: std::ops::RangeInclusive<u8>) -> bool {
 /// The year by the mean length of one, which is off by a day at most.
 fn year_of(now: Time) -> u16 {
     const MILLIS: u64 = 31_556_952_000;
-    u16::try_from(1970 + now.as_millis() / MILLIS).unwrap_or(LAST_YEAR).clamp(FIRST_YEAR, LAST_YEAR)
+    u16::try_from(1970 + now.as_millis() / MILLIS)
+        .unwrap_or(LAST_YEAR)
+        .clamp(FIRST_YEAR, LAST_YEAR)
 }
 
 #[cfg(test)]
@@ -292,10 +359,17 @@ mod tests {
         assert_eq!(check(&deep(Trap::MAX_DEPTH)), Ok(()));
         assert_eq!(check(&format!("{}/", deep(Trap::MAX_DEPTH))), Ok(()));
         assert_eq!(check(&deep(Trap::MAX_DEPTH + 1)), Err(Trap::Depth));
-        let query =
-            |count: usize| format!("/?{}", (0..count).map(|i| format!("p{i}=1&")).collect::<String>());
+        let query = |count: usize| {
+            format!(
+                "/?{}",
+                (0..count).map(|i| format!("p{i}=1&")).collect::<String>()
+            )
+        };
         assert_eq!(check(&query(Trap::MAX_PARAMETERS)), Ok(()));
-        assert_eq!(check(&query(Trap::MAX_PARAMETERS + 1)), Err(Trap::Parameters));
+        assert_eq!(
+            check(&query(Trap::MAX_PARAMETERS + 1)),
+            Err(Trap::Parameters)
+        );
     }
 
     #[test]
@@ -313,7 +387,10 @@ mod tests {
             ("/a?x=1&PHPSESSID=abc&y=2", "/a?x=1&y=2"),
             ("/a?ASPSESSIONIDQABTCSDA=ABCDEFGHIJKLMNOPABCDEFGH", "/a"),
             ("/(S(lit3py55t21z5v55vlm25s55))/page.aspx", "/page.aspx"),
-            ("/forum?s=0123456789abcdef0123456789abcdef&t=5", "/forum?t=5"),
+            (
+                "/forum?s=0123456789abcdef0123456789abcdef&t=5",
+                "/forum?t=5",
+            ),
             ("/a?sid=4b1c7f0e9d8a4b1c7f0e9d8a", "/a"),
             ("/;jsessionid=1", "/"),
         ] {

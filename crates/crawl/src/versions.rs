@@ -1,18 +1,23 @@
-//! What a copy of a domain contains, told by who changed it and how often: what decides between two copies.
+//! What a copy of a domain contains, told by who changed it and how often: what decides between two
+//! copies.
 //!
-//! Whoever becomes the owner of an arc begins a [`Tenure`] and counts the changes that it makes to a domain. The
-//! [`Versions`] of a copy say how many changes of which tenure are in it (a version vector). So two copies of which each
-//! holds something that the other lacks are never taken for an old and a new one, whatever the clocks say: after a crash,
-//! a partition or a week of sleep both count.
+//! Whoever becomes the owner of an arc begins a [`Tenure`] and counts the changes that it makes to
+//! a domain. The [`Versions`] of a copy say how many changes of which tenure are in it (a version
+//! vector). So two copies of which each holds something that the other lacks are never taken for an
+//! old and a new one, whatever the clocks say: after a crash, a partition or a week of sleep both
+//! count.
 
 use apoidea_model::{PeerId, Time};
 use serde::{Deserialize, Serialize};
 
 /// The time in which one peer owns some part of the ring. Later ones are greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct Tenure(u64);
 
-/// How many changes of which tenure a copy contains; the empty one is of a domain that nobody has changed yet.
+/// How many changes of which tenure a copy contains; the empty one is of a domain that nobody has
+/// changed yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "Vec<(Tenure, u32)>", into = "Vec<(Tenure, u32)>")]
 pub struct Versions(Vec<(Tenure, u32)>);
@@ -48,8 +53,8 @@ pub struct InvalidVersions;
 
 /// Bits of a tenure that tell whose it is: enough to tell the few holders of one domain apart.
 const TAG_BITS: u32 = 16;
-/// Of so many tenures, the latest, the changes are counted. With an older one forgotten, two copies that are the same may
-/// be taken for different ones and merged, which changes nothing.
+/// Of so many tenures, the latest, the changes are counted. With an older one forgotten, two copies
+/// that are the same may be taken for different ones and merged, which changes nothing.
 const MAX_TENURES: usize = 16;
 
 impl Tenure {
@@ -69,7 +74,11 @@ impl Versions {
     /// Counts a change under a tenure.
     pub fn advance(&mut self, tenure: Tenure) -> Step {
         let base = self.of(tenure);
-        let step = Step { tenure, base, version: base.saturating_add(1) };
+        let step = Step {
+            tenure,
+            base,
+            version: base.saturating_add(1),
+        };
         self.take(step);
         step
     }
@@ -83,15 +92,20 @@ impl Versions {
 
     /// How many changes of a tenure are contained.
     pub fn of(&self, tenure: Tenure) -> u32 {
-        self.0.binary_search_by_key(&tenure, |(tenure, _)| *tenure).map_or(0, |at| self.0[at].1)
+        self.0
+            .binary_search_by_key(&tenure, |(tenure, _)| *tenure)
+            .map_or(0, |at| self.0[at].1)
     }
 
     /// Under whom the last change was made, as far as tenures tell.
     pub fn latest(&self) -> Tenure {
-        self.0.last().map_or(Tenure::default(), |(tenure, _)| *tenure)
+        self.0
+            .last()
+            .map_or(Tenure::default(), |(tenure, _)| *tenure)
     }
 
-    /// Where the copy stands among others, as far as one number tells: a copy that contains another ranks higher.
+    /// Where the copy stands among others, as far as one number tells: a copy that contains another
+    /// ranks higher.
     pub fn rank(&self) -> u64 {
         self.0.iter().map(|(_, version)| u64::from(*version)).sum()
     }
@@ -100,14 +114,21 @@ impl Versions {
     pub fn joined(&self, other: &Self) -> Self {
         let mut both = self.clone();
         for &(tenure, version) in &other.0 {
-            both.take(Step { tenure, base: 0, version });
+            both.take(Step {
+                tenure,
+                base: 0,
+                version,
+            });
         }
         both
     }
 
     /// Is all of `other` contained?
     pub fn contain(&self, other: &Self) -> bool {
-        other.0.iter().all(|&(tenure, version)| self.of(tenure) >= version)
+        other
+            .0
+            .iter()
+            .all(|&(tenure, version)| self.of(tenure) >= version)
     }
 
     /// What whoever has this copy does with `theirs`.
@@ -120,7 +141,12 @@ impl Versions {
         }
     }
 
-    fn take(&mut self, Step { tenure, version, .. }: Step) {
+    fn take(
+        &mut self,
+        Step {
+            tenure, version, ..
+        }: Step,
+    ) {
         match self.0.binary_search_by_key(&tenure, |(tenure, _)| *tenure) {
             Ok(at) => self.0[at].1 = self.0[at].1.max(version),
             Err(at) => self.0.insert(at, (tenure, version)),
@@ -135,7 +161,11 @@ impl TryFrom<Vec<(Tenure, u32)>> for Versions {
 
     fn try_from(counts: Vec<(Tenure, u32)>) -> Result<Self, InvalidVersions> {
         let is_sound = counts.len() <= MAX_TENURES && counts.is_sorted_by(|a, b| a.0 < b.0);
-        if is_sound { Ok(Versions(counts)) } else { Err(InvalidVersions) }
+        if is_sound {
+            Ok(Versions(counts))
+        } else {
+            Err(InvalidVersions)
+        }
     }
 }
 
@@ -157,12 +187,18 @@ mod tests {
     use proptest::prelude::*;
 
     fn tenure(owner: &str, millis: u64) -> Tenure {
-        Tenure::begin(PeerId::at(Key::hash(owner)), Time::from_millis(millis), Tenure::default())
+        Tenure::begin(
+            PeerId::at(Key::hash(owner)),
+            Time::from_millis(millis),
+            Tenure::default(),
+        )
     }
 
     fn versions(counts: &[(Tenure, u32)]) -> Versions {
         let mut versions = Versions::default();
-        counts.iter().for_each(|&(tenure, count)| (0..count).for_each(|_| _ = versions.advance(tenure)));
+        counts
+            .iter()
+            .for_each(|&(tenure, count)| (0..count).for_each(|_| _ = versions.advance(tenure)));
         versions
     }
 
@@ -187,7 +223,11 @@ mod tests {
             (vec![(a, 2)], vec![(a, 2), (b, 1)], Stance::Replace),
             (vec![(a, 3)], vec![(a, 2), (b, 1)], Stance::Merge),
         ] {
-            assert_eq!(versions(&mine).stance(&versions(&theirs)), stance, "{mine:?} {theirs:?}");
+            assert_eq!(
+                versions(&mine).stance(&versions(&theirs)),
+                stance,
+                "{mine:?} {theirs:?}"
+            );
         }
     }
 
@@ -195,7 +235,14 @@ mod tests {
     fn a_change_is_a_step_from_what_was_there() {
         let a = tenure("a", 5);
         let mut copy = versions(&[(a, 2)]);
-        assert_eq!(copy.advance(a), Step { tenure: a, base: 2, version: 3 });
+        assert_eq!(
+            copy.advance(a),
+            Step {
+                tenure: a,
+                base: 2,
+                version: 3
+            }
+        );
         assert_eq!(copy.of(a), 3);
     }
 
@@ -204,7 +251,9 @@ mod tests {
         let read = |counts: &[(Tenure, u32)]| {
             postcard::from_bytes::<Versions>(&postcard::to_stdvec(counts).unwrap())
         };
-        let many: Vec<_> = (0..=MAX_TENURES as u64).map(|i| (tenure("a", i), 1)).collect();
+        let many: Vec<_> = (0..=MAX_TENURES as u64)
+            .map(|i| (tenure("a", i), 1))
+            .collect();
         assert!(read(&many).is_err() && read(&many[1..]).is_ok());
         assert!(read(&[(tenure("a", 2), 1), (tenure("a", 1), 1)]).is_err());
         assert!(read(&[(tenure("a", 2), 1), (tenure("a", 2), 1)]).is_err());
@@ -212,7 +261,12 @@ mod tests {
 
     fn any_versions() -> impl Strategy<Value = Versions> {
         proptest::collection::vec((0u64..40, 0u32..4), 0..30).prop_map(|counts| {
-            versions(&counts.iter().map(|&(i, n)| (tenure("a", i), n)).collect::<Vec<_>>())
+            versions(
+                &counts
+                    .iter()
+                    .map(|&(i, n)| (tenure("a", i), n))
+                    .collect::<Vec<_>>(),
+            )
         })
     }
 

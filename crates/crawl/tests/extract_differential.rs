@@ -1,7 +1,8 @@
-//! The scanner against the tree: same links in the same order, same title, language, canonical URL and directives, on
-//! real pages, on nasty ones and on real ones broken at random.
+//! The scanner against the tree: same links in the same order, same title, language, canonical URL
+//! and directives, on real pages, on nasty ones and on real ones broken at random.
 //!
-//! Where a tree builder moves or drops elements, the comparison is loosened by exactly that: see [`Tolerance`].
+//! Where a tree builder moves or drops elements, the comparison is loosened by exactly that: see
+//! [`Tolerance`].
 
 use apoidea_crawl::{
     Extracted, extract,
@@ -22,8 +23,9 @@ enum Tolerance {
     None,
     /// Content directly inside a table is moved before it, so the order may differ.
     Order,
-    /// Everything but frames is dropped from a page with `<frameset>`; content of a `<template>` that begins with a
-    /// part of a table is dropped unless it fits there; MathML annotations are never HTML to this tree.
+    /// Everything but frames is dropped from a page with `<frameset>`; content of a `<template>`
+    /// that begins with a part of a table is dropped unless it fits there; MathML annotations are
+    /// never HTML to this tree.
     Dropped,
 }
 
@@ -41,9 +43,13 @@ impl Tolerance {
     }
 }
 
-/// Compares both ways of reading a page and says what had to be tolerated; the error shows the difference.
+/// Compares both ways of reading a page and says what had to be tolerated; the error shows the
+/// difference.
 fn compare(url: &PageUrl, body: &[u8]) -> Result<Tolerance, String> {
-    let (mut ours, mut tree) = (extract(url, None, body), reference::extract(url, None, body));
+    let (mut ours, mut tree) = (
+        extract(url, None, body),
+        reference::extract(url, None, body),
+    );
     if ours == tree {
         return Ok(Tolerance::None);
     }
@@ -54,21 +60,39 @@ fn compare(url: &PageUrl, body: &[u8]) -> Result<Tolerance, String> {
     }
     if tolerance == Tolerance::Dropped {
         ours.links.retain(|link| tree.links.contains(link));
-        ours = Extracted { links: ours.links, ..tree.clone() };
+        ours = Extracted {
+            links: ours.links,
+            ..tree.clone()
+        };
     }
-    if ours == tree { Ok(tolerance) } else { Err(difference(&ours, &tree)) }
+    if ours == tree {
+        Ok(tolerance)
+    } else {
+        Err(difference(&ours, &tree))
+    }
 }
 
 fn difference(ours: &Extracted, tree: &Extracted) -> String {
-    let at = ours.links.iter().zip(&tree.links).take_while(|(a, b)| a == b).count();
+    let at = ours
+        .links
+        .iter()
+        .zip(&tree.links)
+        .take_while(|(a, b)| a == b)
+        .count();
     format!(
         "links differ from number {at} on ({} and {}): {:?} and {:?}\n{:?}\n{:?}",
         ours.links.len(),
         tree.links.len(),
         ours.links.get(at),
         tree.links.get(at),
-        Extracted { links: Vec::new(), ..ours.clone() },
-        Extracted { links: Vec::new(), ..tree.clone() },
+        Extracted {
+            links: Vec::new(),
+            ..ours.clone()
+        },
+        Extracted {
+            links: Vec::new(),
+            ..tree.clone()
+        },
     )
 }
 
@@ -85,11 +109,18 @@ fn documentation(every: usize) -> Vec<(PageUrl, PathBuf)> {
         let path = file.strip_prefix(&root).ok()?.to_str()?;
         PageUrl::parse(&format!("https://doc.rust-lang.example/{path}")).ok()
     };
-    files.into_iter().step_by(every).filter_map(|file| Some((url(&file)?, file))).collect()
+    files
+        .into_iter()
+        .step_by(every)
+        .filter_map(|file| Some((url(&file)?, file)))
+        .collect()
 }
 
 fn documentation_folder() -> Option<PathBuf> {
-    let output = Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;
+    let output = Command::new("rustc")
+        .args(["--print", "sysroot"])
+        .output()
+        .ok()?;
     let sysroot = String::from_utf8(output.stdout).ok()?;
     let folder = Path::new(sysroot.trim()).join("share/doc/rust/html");
     folder.is_dir().then_some(folder)
@@ -100,7 +131,10 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
         let path = entry.path();
         if path.is_dir() {
             collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "html") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "html")
+        {
             files.push(path);
         }
     }
@@ -111,7 +145,8 @@ fn compare_documentation(every: usize) {
     let (mut links, mut tolerated) = (0, 0);
     for (url, file) in &pages {
         let body = fs::read(file).expect("a file that was just listed can be read");
-        let tolerance = compare(url, &body).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+        let tolerance =
+            compare(url, &body).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
         tolerated += usize::from(tolerance != Tolerance::None);
         links += extract(url, None, &body).links.len();
     }
@@ -141,7 +176,12 @@ fn nasty_pages_give_the_same() {
             failures.push(format!("{page}\n{why}"));
         }
     }
-    assert!(failures.is_empty(), "{} pages:\n{}", failures.len(), failures.join("\n\n"));
+    assert!(
+        failures.is_empty(),
+        "{} pages:\n{}",
+        failures.len(),
+        failures.join("\n\n")
+    );
 }
 
 const NASTY: &[&str] = &[
@@ -254,23 +294,30 @@ const NASTY: &[&str] = &[
 
 #[test]
 fn broken_pages_give_the_same() {
-    let pages: Vec<_> =
-        documentation(700).into_iter().map(|(url, file)| (url, fs::read(file).unwrap())).collect();
+    let pages: Vec<_> = documentation(700)
+        .into_iter()
+        .map(|(url, file)| (url, fs::read(file).unwrap()))
+        .collect();
     break_pages(&pages, 4, 1);
 }
 
 #[test]
 #[ignore = "200,000 broken pages take minutes in release mode"]
 fn many_broken_pages_give_the_same() {
-    let pages: Vec<_> =
-        documentation(100).into_iter().map(|(url, file)| (url, fs::read(file).unwrap())).collect();
+    let pages: Vec<_> = documentation(100)
+        .into_iter()
+        .map(|(url, file)| (url, fs::read(file).unwrap()))
+        .collect();
     break_pages(&pages, 400, 2);
 }
 
 #[test]
 fn broken_nasty_pages_give_the_same() {
     let url = PageUrl::parse("https://example.com/a/b?c").unwrap();
-    let pages: Vec<_> = NASTY.iter().map(|page| (url.clone(), page.as_bytes().to_vec())).collect();
+    let pages: Vec<_> = NASTY
+        .iter()
+        .map(|page| (url.clone(), page.as_bytes().to_vec()))
+        .collect();
     break_pages(&pages, 50, 3);
 }
 
@@ -292,7 +339,10 @@ fn break_pages(pages: &[(PageUrl, Vec<u8>)], times: u64, seed: u64) {
             }
         }
     }
-    println!("{} broken pages: {tolerated} differ as a tree does", pages.len() as u64 * times);
+    println!(
+        "{} broken pages: {tolerated} differ as a tree does",
+        pages.len() as u64 * times
+    );
 }
 
 /// Pieces that change how what follows is read.

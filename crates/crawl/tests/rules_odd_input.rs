@@ -1,4 +1,5 @@
-//! Whatever strangers send, the readers of the web's rules neither panic nor give more than they promise.
+//! Whatever strangers send, the readers of the web's rules neither panic nor give more than they
+//! promise.
 
 use apoidea_crawl::{MAX_RETRY_AFTER, Refusals, Sitemap, Trap, retry_after, without_session};
 use apoidea_model::{PageUrl, Time};

@@ -1,5 +1,6 @@
-//! robots.txt as site owners expect it to be read: the RFC's examples, the cases that Google's open-source parser is
-//! tested with, and random files against a matcher that is too simple to be wrong.
+//! robots.txt as site owners expect it to be read: the RFC's examples, the cases that Google's
+//! open-source parser is tested with, and random files against a matcher that is too simple to be
+//! wrong.
 
 use apoidea_crawl::Robots;
 use proptest::prelude::*;
@@ -12,7 +13,11 @@ fn allowed(file: &str, agent: &str, path: &str) -> bool {
 /// Checks one file for many agents and paths.
 fn expect(file: &str, cases: &[(&str, &str, bool)]) {
     for &(agent, path, expected) in cases {
-        assert_eq!(allowed(file, agent, path), expected, "{agent} at {path} under\n{file}");
+        assert_eq!(
+            allowed(file, agent, path),
+            expected,
+            "{agent} at {path} under\n{file}"
+        );
     }
 }
 
@@ -20,7 +25,11 @@ fn expect(file: &str, cases: &[(&str, &str, bool)]) {
 fn expect_rules(rules: &str, cases: &[(&str, bool)]) {
     for &(path, expected) in cases {
         let file = format!("User-agent: *\n{rules}");
-        assert_eq!(allowed(&file, "Apoidea", path), expected, "{path} under\n{file}");
+        assert_eq!(
+            allowed(&file, "Apoidea", path),
+            expected,
+            "{path} under\n{file}"
+        );
     }
 }
 
@@ -52,7 +61,13 @@ fn the_simple_example_of_the_rfc() {
 #[test]
 fn the_longest_match_example_of_the_rfc() {
     let rules = "Allow: /example/page/\nDisallow: /example/page/disallowed.gif";
-    expect_rules(rules, &[("/example/page/", true), ("/example/page/disallowed.gif", false)]);
+    expect_rules(
+        rules,
+        &[
+            ("/example/page/", true),
+            ("/example/page/disallowed.gif", false),
+        ],
+    );
 }
 
 #[test]
@@ -61,7 +76,10 @@ fn the_special_characters_of_the_rfc() {
         "Disallow: /this/path/exactly$",
         &[("/this/path/exactly", false), ("/this/path/exactly/", true)],
     );
-    expect_rules("Disallow: /this/*/exactly", &[("/this/is/it/exactly", false), ("/this/exactly", true)]);
+    expect_rules(
+        "Disallow: /this/*/exactly",
+        &[("/this/is/it/exactly", false), ("/this/exactly", true)],
+    );
     expect_rules(
         "Disallow: /path/file-with-a-%2A.html",
         &[
@@ -70,7 +88,10 @@ fn the_special_characters_of_the_rfc() {
             ("/path/file-with-a-b.html", true),
         ],
     );
-    expect_rules("Disallow: /path/foo-%24", &[("/path/foo-$", false), ("/path/foo-", true)]);
+    expect_rules(
+        "Disallow: /path/foo-%24",
+        &[("/path/foo-$", false), ("/path/foo-", true)],
+    );
 }
 
 #[test]
@@ -120,7 +141,11 @@ fn several_agents_share_a_group_until_a_rule_ends_its_head() {
 
 #[test]
 fn other_lines_do_not_end_a_group() {
-    for other in ["Sitemap: https://foo.example/sitemap", "Invalid-Unknown-Line: unknown", "Crawl-delay: 3"] {
+    for other in [
+        "Sitemap: https://foo.example/sitemap",
+        "Invalid-Unknown-Line: unknown",
+        "Crawl-delay: 3",
+    ] {
         let file = format!("User-agent: BarBot\n{other}\nUser-agent: *\nDisallow: /\n");
         expect(&file, &[("FooBot", "/", false), ("BarBot", "/", false)]);
         let file = format!("User-agent: FooBot\nDisallow: /a\n{other}\nDisallow: /b\n");
@@ -130,37 +155,73 @@ fn other_lines_do_not_end_a_group() {
 
 #[test]
 fn only_the_product_token_of_an_agent_counts() {
-    let file =
-        |agent: &str| format!("User-Agent: *\nDisallow: /\nUser-Agent: {agent}\nAllow: /x/\nDisallow: /");
-    for agent in ["Foo", "foo", "FOO", "Foo/1.0", "Foo Bar", "Foo/2 (+http://foo.example)", "Foo; x", "foo9"]
-    {
+    let file = |agent: &str| {
+        format!("User-Agent: *\nDisallow: /\nUser-Agent: {agent}\nAllow: /x/\nDisallow: /")
+    };
+    for agent in [
+        "Foo",
+        "foo",
+        "FOO",
+        "Foo/1.0",
+        "Foo Bar",
+        "Foo/2 (+http://foo.example)",
+        "Foo; x",
+        "foo9",
+    ] {
         assert!(allowed(&file(agent), "Foo", "/x/y"), "{agent}");
         assert!(allowed(&file("Foo"), agent, "/x/y"), "{agent} as ours");
     }
     for agent in ["Foo-Bar", "Foo_", "Fo", "XFoo", "*Foo", "9Foo", "/Foo", ""] {
         assert!(!allowed(&file(agent), "Foo", "/x/y"), "{agent}");
     }
-    assert!(!allowed("User-agent:\nAllow: /x\nUser-agent: *\nDisallow: /", "", "/x"), "no name is nobody's");
+    assert!(
+        !allowed(
+            "User-agent:\nAllow: /x\nUser-agent: *\nDisallow: /",
+            "",
+            "/x"
+        ),
+        "no name is nobody's"
+    );
 }
 
 #[test]
 fn everyone_is_the_fallback_only() {
     let named = "user-agent: *\nallow: /\nuser-agent: FooBot\ndisallow: /\n";
     expect(named, &[("FooBot", "/x", false), ("BarBot", "/x", true)]);
-    let after =
-        "user-agent: FooBot\nallow: /\nuser-agent: BarBot\ndisallow: /\nuser-agent: BazBot\ndisallow: /\n";
-    expect(after, &[("FooBot", "/", true), ("BarBot", "/", false), ("QuxBot", "/", true)]);
-    expect("user-agent: * baz\ndisallow: /\n", &[("FooBot", "/", false)]);
+    let after = "user-agent: FooBot\nallow: /\nuser-agent: BarBot\ndisallow: /\nuser-agent: BazBot\ndisallow: /\n";
+    expect(
+        after,
+        &[
+            ("FooBot", "/", true),
+            ("BarBot", "/", false),
+            ("QuxBot", "/", true),
+        ],
+    );
+    expect(
+        "user-agent: * baz\ndisallow: /\n",
+        &[("FooBot", "/", false)],
+    );
     expect(
         "user-agent: FooBot\nuser-agent: *\ndisallow: /x\n",
         &[("FooBot", "/x", false), ("Y", "/x", false)],
     );
-    expect("user-agent: *\ndisallow: /\nuser-agent: FooBot\n", &[("FooBot", "/", true)]);
+    expect(
+        "user-agent: *\ndisallow: /\nuser-agent: FooBot\n",
+        &[("FooBot", "/", true)],
+    );
 }
 
 #[test]
 fn paths_are_case_sensitive_and_match_from_their_start() {
-    expect_rules("Disallow: /x/", &[("/x/y", false), ("/X/y", true), ("/a/x/", true), ("/x", true)]);
+    expect_rules(
+        "Disallow: /x/",
+        &[
+            ("/x/y", false),
+            ("/X/y", true),
+            ("/a/x/", true),
+            ("/x", true),
+        ],
+    );
     expect_rules(
         "Disallow: /fish",
         &[
@@ -185,7 +246,11 @@ fn paths_are_case_sensitive_and_match_from_their_start() {
     );
     expect_rules(
         "Disallow: /fish*.php",
-        &[("/fish.php", false), ("/fishheads/catfish.php?p", false), ("/Fish.PHP", true)],
+        &[
+            ("/fish.php", false),
+            ("/fishheads/catfish.php?p", false),
+            ("/Fish.PHP", true),
+        ],
     );
     expect_rules("Disallow: x", &[("/x", true), ("/", true)]);
     expect_rules("Disallow: https://a.example/x", &[("/x", true)]);
@@ -193,20 +258,41 @@ fn paths_are_case_sensitive_and_match_from_their_start() {
 
 #[test]
 fn the_longest_pattern_wins_and_a_tie_allows() {
-    expect_rules("disallow: /x/page.html\nallow: /x/", &[("/x/page.html", false), ("/x/", true)]);
-    expect_rules("allow: /x/page.html\ndisallow: /x/", &[("/x/page.html", true), ("/x/", false)]);
+    expect_rules(
+        "disallow: /x/page.html\nallow: /x/",
+        &[("/x/page.html", false), ("/x/", true)],
+    );
+    expect_rules(
+        "allow: /x/page.html\ndisallow: /x/",
+        &[("/x/page.html", true), ("/x/", false)],
+    );
     expect_rules("disallow: /page\nallow: /page", &[("/page", true)]);
-    expect_rules("allow: /page\ndisallow: /*.html", &[("/page.html", false), ("/page", true)]);
-    expect_rules("allow: /x/page.\ndisallow: /*.html", &[("/x/page.html", true), ("/x/y.html", false)]);
-    expect_rules("allow: /$\ndisallow: /", &[("/", true), ("/page.html", false)]);
+    expect_rules(
+        "allow: /page\ndisallow: /*.html",
+        &[("/page.html", false), ("/page", true)],
+    );
+    expect_rules(
+        "allow: /x/page.\ndisallow: /*.html",
+        &[("/x/page.html", true), ("/x/y.html", false)],
+    );
+    expect_rules(
+        "allow: /$\ndisallow: /",
+        &[("/", true), ("/page.html", false)],
+    );
     expect_rules("allow: /p\ndisallow: /", &[("/page", true)]);
-    expect_rules("allow: /folder\ndisallow: /folder", &[("/folder/page", true)]);
+    expect_rules(
+        "allow: /folder\ndisallow: /folder",
+        &[("/folder/page", true)],
+    );
 }
 
 #[test]
 fn encodings_are_compared_in_one_form() {
     let rules = "Disallow: /\nAllow: /foo/bar?qux=taz&baz=http://foo.bar?tar&par";
-    expect_rules(rules, &[("/foo/bar?qux=taz&baz=http://foo.bar?tar&par", true)]);
+    expect_rules(
+        rules,
+        &[("/foo/bar?qux=taz&baz=http://foo.bar?tar&par", true)],
+    );
     for written in ["/foo/bar/ツ", "/foo/bar/%E3%83%84", "/foo/bar/%e3%83%84"] {
         expect_rules(
             &format!("Disallow: /\nAllow: {written}"),
@@ -217,18 +303,35 @@ fn encodings_are_compared_in_one_form() {
         "Disallow: /\nAllow: /foo/bar/%62%61%7A",
         &[("/foo/bar/baz", true), ("/foo/bar/%62%61%7A", true)],
     );
-    expect_rules("Disallow: /a%3cd.html", &[("/a%3Cd.html", false), ("/a<d.html", false)]);
-    expect_rules("Disallow: /a%2fb.html", &[("/a%2fb.html", false), ("/a/b.html", true)]);
-    expect_rules("Disallow: /%7ejoe/", &[("/~joe/index.html", false), ("/%7Ejoe/", false)]);
+    expect_rules(
+        "Disallow: /a%3cd.html",
+        &[("/a%3Cd.html", false), ("/a<d.html", false)],
+    );
+    expect_rules(
+        "Disallow: /a%2fb.html",
+        &[("/a%2fb.html", false), ("/a/b.html", true)],
+    );
+    expect_rules(
+        "Disallow: /%7ejoe/",
+        &[("/~joe/index.html", false), ("/%7Ejoe/", false)],
+    );
 }
 
 #[test]
 fn line_ends_marks_and_comments_do_not_matter() {
-    let lines =
-        ["\u{feff}User-Agent: foo", "Allow: /some/path # yes", "# User-Agent: bar", "", "Disallow: /"];
+    let lines = [
+        "\u{feff}User-Agent: foo",
+        "Allow: /some/path # yes",
+        "# User-Agent: bar",
+        "",
+        "Disallow: /",
+    ];
     for end in ["\n", "\r", "\r\n"] {
         let file = lines.join(end);
-        expect(&file, &[("foo", "/some/path", true), ("foo", "/other", false)]);
+        expect(
+            &file,
+            &[("foo", "/some/path", true), ("foo", "/other", false)],
+        );
         let robots = Robots::parse(file.as_bytes(), "foo");
         let rule = robots.decide("/other").rule.unwrap();
         assert_eq!((rule.line(), rule.to_string().as_str()), (5, "Disallow: /"));
@@ -238,7 +341,12 @@ fn line_ends_marks_and_comments_do_not_matter() {
 #[test]
 fn the_deciding_line_is_named() {
     let robots = Robots::parse(b"User-agent: *\n\nallow: /caf\xc3\xa9\nDisallow: /c*", "x");
-    let line = |path| robots.decide(path).rule.map(|rule| format!("{} {rule}", rule.line()));
+    let line = |path| {
+        robots
+            .decide(path)
+            .rule
+            .map(|rule| format!("{} {rule}", rule.line()))
+    };
     assert_eq!(line("/café/x").as_deref(), Some("3 Allow: /caf%C3%A9"));
     assert_eq!(line("/c").as_deref(), Some("4 Disallow: /c*"));
     assert_eq!(line("/d"), None);
@@ -246,7 +354,14 @@ fn the_deciding_line_is_named() {
 
 #[test]
 fn robots_txt_itself_is_always_allowed() {
-    expect_rules("Disallow: /", &[("/robots.txt", true), ("/robots.txt.old", false), ("", false)]);
+    expect_rules(
+        "Disallow: /",
+        &[
+            ("/robots.txt", true),
+            ("/robots.txt.old", false),
+            ("", false),
+        ],
+    );
 }
 
 #[test]
@@ -255,9 +370,19 @@ fn delays_belong_to_a_group_and_are_bounded() {
     let seconds = |seconds| Some(Duration::from_secs_f64(seconds));
     assert_eq!(delay("User-agent: *\nCrawl-delay: 2.5"), seconds(2.5));
     assert_eq!(delay("User-agent: *\nCrawl-delay: 86400"), seconds(300.0));
-    assert_eq!(delay("User-agent: *\nCrawl-delay: 5\n\nUser-agent: Foo\nDisallow: /x"), None);
-    assert_eq!(delay("User-agent: Foo\nCrawl-delay: 5\nUser-agent: foo\nCrawl-delay: 3"), seconds(5.0));
-    for nothing in ["Crawl-delay: 5", "User-agent: Bar\nCrawl-delay: 5", "User-agent: *\nCrawl-delay: -5"] {
+    assert_eq!(
+        delay("User-agent: *\nCrawl-delay: 5\n\nUser-agent: Foo\nDisallow: /x"),
+        None
+    );
+    assert_eq!(
+        delay("User-agent: Foo\nCrawl-delay: 5\nUser-agent: foo\nCrawl-delay: 3"),
+        seconds(5.0)
+    );
+    for nothing in [
+        "Crawl-delay: 5",
+        "User-agent: Bar\nCrawl-delay: 5",
+        "User-agent: *\nCrawl-delay: -5",
+    ] {
         assert_eq!(delay(nothing), None, "{nothing}");
     }
 }
@@ -268,9 +393,17 @@ fn sitemaps_are_for_everyone() {
                 Sitemap: /relative.xml\nsitemap: https://a.example/1.xml";
     let robots = Robots::parse(file.as_bytes(), "Foo");
     let sitemaps: Vec<_> = robots.sitemaps().iter().map(|url| url.as_str()).collect();
-    assert_eq!(sitemaps, ["https://a.example/1.xml", "https://b.example/2.xml"]);
-    let many: String = (0..500).map(|i| format!("Sitemap: https://a.example/{i}\n")).collect();
-    assert_eq!(Robots::parse(many.as_bytes(), "Foo").sitemaps().len(), Robots::MAX_SITEMAPS);
+    assert_eq!(
+        sitemaps,
+        ["https://a.example/1.xml", "https://b.example/2.xml"]
+    );
+    let many: String = (0..500)
+        .map(|i| format!("Sitemap: https://a.example/{i}\n"))
+        .collect();
+    assert_eq!(
+        Robots::parse(many.as_bytes(), "Foo").sitemaps().len(),
+        Robots::MAX_SITEMAPS
+    );
 }
 
 #[test]
@@ -284,7 +417,11 @@ fn half_a_mebibyte_is_read_and_no_more() {
     file.push_str("\nDisallow: /beyond\n");
     expect(
         &file,
-        &[("x", "/within", false), ("x", "/beyond", true), ("x", "/a-rule-among-very-many", false)],
+        &[
+            ("x", "/within", false),
+            ("x", "/beyond", true),
+            ("x", "/a-rule-among-very-many", false),
+        ],
     );
 }
 
@@ -310,7 +447,10 @@ fn too_many_wildcards_refuse_more_and_allow_less() {
 
 #[test]
 fn a_pattern_too_long_for_any_url_is_not_kept() {
-    let file = format!("User-agent: *\nDisallow: /{}", "x".repeat(Robots::MAX_PATTERN_BYTES));
+    let file = format!(
+        "User-agent: *\nDisallow: /{}",
+        "x".repeat(Robots::MAX_PATTERN_BYTES)
+    );
     assert_eq!(Robots::parse(file.as_bytes(), "x").rules(), []);
 }
 
@@ -338,15 +478,20 @@ fn naive_match(pattern: &[u8], path: &[u8]) -> bool {
         [] => true,
         [b'$'] => path.is_empty(),
         [b'*', rest @ ..] => (0..=path.len()).any(|skip| naive_match(rest, &path[skip..])),
-        [first, rest @ ..] => {
-            path.split_first().is_some_and(|(b, path)| b == first && naive_match(rest, path))
-        }
+        [first, rest @ ..] => path
+            .split_first()
+            .is_some_and(|(b, path)| b == first && naive_match(rest, path)),
     }
 }
 
 fn naive_decision(rules: &[(bool, String)], path: &str) -> bool {
-    let matching = rules.iter().filter(|(_, pattern)| naive_match(pattern.as_bytes(), path.as_bytes()));
-    matching.map(|(allow, pattern)| (pattern.len(), *allow)).max().is_none_or(|(_, allow)| allow)
+    let matching = rules
+        .iter()
+        .filter(|(_, pattern)| naive_match(pattern.as_bytes(), path.as_bytes()));
+    matching
+        .map(|(allow, pattern)| (pattern.len(), *allow))
+        .max()
+        .is_none_or(|(_, allow)| allow)
 }
 
 proptest! {

@@ -44,13 +44,25 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    pub(crate) fn new(preferences: &Preferences, pace: Pace, reason: Option<Reason>, now: Moment) -> Self {
+    pub(crate) fn new(
+        preferences: &Preferences,
+        pace: Pace,
+        reason: Option<Reason>,
+        now: Moment,
+    ) -> Self {
         let profile = match pace {
             Pace::Full => preferences.full,
             Pace::Paused | Pace::Gentle => preferences.gentle.at_most(preferences.full),
         };
-        let sentence = reason.as_ref().map_or("Crawling".to_owned(), |reason| reason.sentence(pace, now));
-        let Profile { cpu_percent, down_kib, up_kib, fetches } = profile;
+        let sentence = reason
+            .as_ref()
+            .map_or("Crawling".to_owned(), |reason| reason.sentence(pace, now));
+        let Profile {
+            cpu_percent,
+            down_kib,
+            up_kib,
+            fetches,
+        } = profile;
         Allowance {
             pace,
             reason,
@@ -75,7 +87,12 @@ impl Allowance {
 impl Default for Allowance {
     /// Everything, as on a computer without a user.
     fn default() -> Self {
-        Allowance::new(&Preferences::dedicated(), Pace::Full, None, Moment::new(Time::ZERO, 0))
+        Allowance::new(
+            &Preferences::dedicated(),
+            Pace::Full,
+            None,
+            Moment::new(Time::ZERO, 0),
+        )
     }
 }
 

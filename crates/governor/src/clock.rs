@@ -1,7 +1,9 @@
-//! A moment as a volunteer's wall clock shows it: schedules, "until tomorrow" and monthly quotas follow local time.
+//! A moment as a volunteer's wall clock shows it: schedules, "until tomorrow" and monthly quotas
+//! follow local time.
 //!
-//! The distance to UTC is passed in with the time, so that nothing here reads a clock or a table of time zones. Moments
-//! in the future are told with today's distance; on the two days a year when it changes they may be an hour off.
+//! The distance to UTC is passed in with the time, so that nothing here reads a clock or a table of
+//! time zones. Moments in the future are told with today's distance; on the two days a year when it
+//! changes they may be an hour off.
 
 use apoidea_model::Time;
 use std::time::Duration;
@@ -27,7 +29,10 @@ impl Moment {
     /// A moment where local clocks are so many minutes ahead of UTC.
     pub fn new(time: Time, offset_minutes: i32) -> Self {
         let offset_minutes = offset_minutes.clamp(-MAX_OFFSET_MINUTES, MAX_OFFSET_MINUTES);
-        Moment { time, offset_minutes }
+        Moment {
+            time,
+            offset_minutes,
+        }
     }
 
     /// Another time in the same place.
@@ -71,7 +76,8 @@ impl Moment {
         self.time + Duration::from_millis(day * DAY - self.local())
     }
 
-    /// How a volunteer would name `time` now: "18:00", "tomorrow 07:00", "Friday 07:00", "1 December".
+    /// How a volunteer would name `time` now: "18:00", "tomorrow 07:00", "Friday 07:00", "1
+    /// December".
     pub fn name(self, time: Time) -> String {
         let then = self.at(time);
         let (minute, hour) = (then.local() % HOUR / MINUTE, then.hour());
@@ -90,14 +96,25 @@ impl Moment {
 
     /// Milliseconds since the epoch as local clocks count them.
     fn local(self) -> u64 {
-        self.time.as_millis().min(END).saturating_add_signed(i64::from(self.offset_minutes) * MINUTE as i64)
+        self.time
+            .as_millis()
+            .min(END)
+            .saturating_add_signed(i64::from(self.offset_minutes) * MINUTE as i64)
     }
 }
 
 /// A time beyond which dates are not told apart, so that no arithmetic overflows: the year 9999.
 const END: u64 = 253_370_764_800_000;
 
-const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const WEEKDAYS: [&str; 7] = [
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+];
 const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -113,15 +130,21 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// Year, month and day of a day since the epoch (Hinnant, "chrono-compatible low-level date algorithms").
+/// Year, month and day of a day since the epoch (Hinnant, "chrono-compatible low-level date
+/// algorithms").
 fn civil(days: u64) -> (u32, u32, u32) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     (year as u32, month as u32, day as u32)
 }
@@ -150,7 +173,10 @@ mod tests {
         assert_eq!(now.name(now.tomorrow_at(7)), "tomorrow 07:00");
         assert_eq!(now.name(now.next_month()), "1 December");
         assert_eq!(now.at(now.next_month()).month(), (2026, 12));
-        assert_eq!(now.name(MORNING + Duration::from_millis(4 * DAY)), "Friday 10:30");
+        assert_eq!(
+            now.name(MORNING + Duration::from_millis(4 * DAY)),
+            "Friday 10:30"
+        );
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! A share of CPU time, kept by spacing the starts of work rather than by stopping and going.
 //!
-//! Each start is charged what a piece of work has cost lately, and may happen when earlier ones are paid for; a few times
-//! a second the charges are settled against the time that the process really took, which includes everything else it does.
-//! So starts are evenly spaced and the share holds in the long run, whatever the pieces cost.
+//! Each start is charged what a piece of work has cost lately, and may happen when earlier ones are
+//! paid for; a few times a second the charges are settled against the time that the process really
+//! took, which includes everything else it does. So starts are evenly spaced and the share holds in
+//! the long run, whatever the pieces cost.
 
 use std::time::Duration;
 
 /// What may be used at once, as wall time: work between two measurements.
 const BURST: f64 = 0.1;
-/// A debt beyond this much wall time is forgiven: the database merging its files must not silence the crawl for minutes.
+/// A debt beyond this much wall time is forgiven: the database merging its files must not silence
+/// the crawl for minutes.
 const MAX_DEBT: f64 = 20.0;
 /// Measurements over which the cost of a piece is averaged, about.
 const MEMORY: f64 = 20.0;
@@ -52,7 +54,8 @@ impl CpuBudget {
         self.share = share(percent);
     }
 
-    /// How long until earlier pieces of work are paid for; `None` if they are and the next may start.
+    /// How long until earlier pieces of work are paid for; `None` if they are and the next may
+    /// start.
     pub fn wait(&mut self, now: Duration) -> Option<Duration> {
         self.advance(now);
         (self.balance < 0.0).then(|| Duration::from_secs_f64(-self.balance / self.share))
@@ -106,8 +109,8 @@ mod tests {
 
     const TICK: Duration = Duration::from_millis(100);
 
-    /// Works for a minute on pieces that each take `cost` some time after they start, beside a steady `background` share.
-    /// Gives the share used in every second.
+    /// Works for a minute on pieces that each take `cost` some time after they start, beside a
+    /// steady `background` share. Gives the share used in every second.
     fn minute(percent: u32, cost: impl Fn(u64) -> f64, background: f64) -> Vec<f64> {
         let mut budget = CpuBudget::new(percent, Duration::ZERO, Duration::ZERO);
         let (mut used, mut seconds, mut count) = (0.0, vec![0.0; 60], 0);
@@ -132,7 +135,13 @@ mod tests {
     fn the_share_holds_for_cheap_and_dear_and_uneven_pieces() {
         for percent in [10, 25, 50, 100] {
             let share = f64::from(percent) / 100.0;
-            let uneven = |count: u64| if count.is_multiple_of(50) { 0.02 } else { 0.0005 };
+            let uneven = |count: u64| {
+                if count.is_multiple_of(50) {
+                    0.02
+                } else {
+                    0.0005
+                }
+            };
             for seconds in [
                 minute(percent, |_| 0.0003, 0.0),
                 minute(percent, |_| 0.004, 0.01),
@@ -140,7 +149,9 @@ mod tests {
             ] {
                 let mean = seconds[5..].iter().sum::<f64>() / 55.0;
                 assert!((mean / share - 1.0).abs() < 0.1, "{percent} %: {mean}");
-                let worst = seconds[5..].iter().fold(0.0_f64, |worst, second| worst.max(*second));
+                let worst = seconds[5..]
+                    .iter()
+                    .fold(0.0_f64, |worst, second| worst.max(*second));
                 assert!(worst < 2.0 * share, "{percent} %: {worst} in one second");
             }
         }
@@ -165,6 +176,9 @@ mod tests {
         let mut budget = CpuBudget::new(10, Duration::ZERO, Duration::ZERO);
         budget.settle(Duration::from_secs(1000), TICK);
         let wait = budget.wait(TICK).unwrap();
-        assert!(wait > Duration::from_secs(15) && wait < Duration::from_secs(25), "{wait:?}");
+        assert!(
+            wait > Duration::from_secs(15) && wait < Duration::from_secs(25),
+            "{wait:?}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What concerns the tray app alone. A peer without it keeps these preferences and follows none of them.
+//! What concerns the tray app alone. A peer without it keeps these preferences and follows none of
+//! them.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,8 @@ pub struct Desktop {
 }
 
 impl Default for Desktop {
-    /// Nothing happens by itself that a volunteer did not ask for, but trouble is told and holes are mended.
+    /// Nothing happens by itself that a volunteer did not ask for, but trouble is told and holes
+    /// are mended.
     fn default() -> Self {
         Desktop {
             screensaver_seconds: 0,

@@ -1,9 +1,10 @@
 //! The decision: preferences, readings and time in, one allowance with one reason out.
 //!
-//! It pauses at once and resumes late. What the volunteer orders (snooze, preferences, schedule) holds to the second in both
-//! directions, and idle time has its own patience; but after a circumstance that comes and goes by itself (power, load, a
-//! program) has passed, the crawl waits [`SETTLE`] before it goes on, load is averaged, and levels have to fall well
-//! below the mark that they went above.
+//! It pauses at once and resumes late. What the volunteer orders (snooze, preferences, schedule)
+//! holds to the second in both directions, and idle time has its own patience; but after a
+//! circumstance that comes and goes by itself (power, load, a program) has passed, the crawl waits
+//! [`SETTLE`] before it goes on, load is averaged, and levels have to fall well below the mark that
+//! they went above.
 
 use crate::{
     Allowance, Moment, Pace, Preferences, Readings, Reason, Run, Snooze, Toward, WhileInUse,
@@ -20,14 +21,18 @@ const SETTLE: Duration = Duration::from_secs(10);
 const LOAD_AVERAGE: Duration = Duration::from_secs(20);
 /// The load has to fall below this share of its mark.
 const LOAD_RELEASE: f64 = 0.7;
-/// Memory above this share of its limit pauses; below it, consumers have been told to shrink already.
+/// Memory above this share of its limit pauses; below it, consumers have been told to shrink
+/// already.
 const MEMORY_PAUSE: f64 = 1.0;
-/// Memory has to fall below this share of its limit. Allocators return little, so it is not far below.
+/// Memory has to fall below this share of its limit. Allocators return little, so it is not far
+/// below.
 const MEMORY_RELEASE: f64 = 0.95;
-/// The archive makes room by itself at the volunteer's mark; when less than half of it is left, somebody else fills the disk.
+/// The archive makes room by itself at the volunteer's mark; when less than half of it is left,
+/// somebody else fills the disk.
 const DISK_PAUSE: f64 = 0.5;
 
-/// Remembers what it needs against flapping, and nothing else. New preferences begin with a new one, so that they hold at once.
+/// Remembers what it needs against flapping, and nothing else. New preferences begin with a new
+/// one, so that they hold at once.
 #[derive(Debug, Clone, Default)]
 pub struct Governor {
     load: Average,
@@ -59,21 +64,38 @@ impl Governor {
     }
 
     /// Levels that have to fall well below their mark before they stop being a reason.
-    fn levels(&mut self, preferences: &Preferences, readings: &Readings, now: Moment) -> Option<Reason> {
-        let load = readings.other_cpu_percent.filter(|load| load.is_finite()).unwrap_or(0.0);
+    fn levels(
+        &mut self,
+        preferences: &Preferences,
+        readings: &Readings,
+        now: Moment,
+    ) -> Option<Reason> {
+        let load = readings
+            .other_cpu_percent
+            .filter(|load| load.is_finite())
+            .unwrap_or(0.0);
         let load = self.load.take(load, now.time, LOAD_AVERAGE);
         let mark = limit(preferences.other_cpu_percent).map(f64::from);
         let is_loaded = self.load_latch.look(load, mark, LOAD_RELEASE);
         let used = readings.memory_bytes.unwrap_or(0);
         let mark = limit(preferences.memory_mib).map(|mib| mib_to_bytes(mib) * MEMORY_PAUSE);
         let is_swollen = self.memory_latch.look(used as f64, mark, MEMORY_RELEASE);
-        let taken = readings.free_bytes.map_or(0.0, |free| 1.0 / (free as f64).max(1.0));
-        let mark = limit(preferences.keep_free_mib).map(|mib| 1.0 / (mib_to_bytes(mib) * DISK_PAUSE));
+        let taken = readings
+            .free_bytes
+            .map_or(0.0, |free| 1.0 / (free as f64).max(1.0));
+        let mark =
+            limit(preferences.keep_free_mib).map(|mib| 1.0 / (mib_to_bytes(mib) * DISK_PAUSE));
         let is_full = self.disk_latch.look(taken, mark, DISK_PAUSE);
         match () {
-            () if is_full => Some(Reason::Disk { free_mib: readings.free_bytes.unwrap_or(0) >> 20 }),
-            () if is_swollen => Some(Reason::Memory { used_mib: used >> 20 }),
-            () if is_loaded => Some(Reason::OtherLoad { percent: load.clamp(0.0, 100.0) as u8 }),
+            () if is_full => Some(Reason::Disk {
+                free_mib: readings.free_bytes.unwrap_or(0) >> 20,
+            }),
+            () if is_swollen => Some(Reason::Memory {
+                used_mib: used >> 20,
+            }),
+            () if is_loaded => Some(Reason::OtherLoad {
+                percent: load.clamp(0.0, 100.0) as u8,
+            }),
             () => None,
         }
     }
@@ -84,7 +106,10 @@ impl Governor {
             self.last = Some((reason, now.time));
         }
         // A clock that is set back must not prolong anything.
-        self.last = self.last.take().filter(|(_, seen)| *seen <= now.time && now.time.since(*seen) < SETTLE);
+        self.last = self
+            .last
+            .take()
+            .filter(|(_, seen)| *seen <= now.time && now.time.since(*seen) < SETTLE);
         self.last.as_ref().map(|(reason, _)| reason.clone())
     }
 }
@@ -107,20 +132,31 @@ fn ordered(
     let quota = limit(preferences.month_mib).map(|mib| u64::from(mib) << 20);
     match () {
         () if preferences.run == Run::Never => Some(paused(Reason::Never)),
-        () if schedule.at(now).pace() == Pace::Paused => {
-            Some(paused(Reason::Schedule { until: schedule.changes(now) }))
-        }
+        () if schedule.at(now).pace() == Pace::Paused => Some(paused(Reason::Schedule {
+            until: schedule.changes(now),
+        })),
         () if quota.is_some_and(|quota| readings.month_bytes >= quota) => {
-            Some(paused(Reason::Quota { until: now.next_month() }))
+            Some(paused(Reason::Quota {
+                until: now.next_month(),
+            }))
         }
         () => None,
     }
 }
 
 /// What comes and goes by itself.
-fn circumstance(preferences: &Preferences, readings: &Readings, level: Option<Reason>) -> Option<Reason> {
+fn circumstance(
+    preferences: &Preferences,
+    readings: &Readings,
+    level: Option<Reason>,
+) -> Option<Reason> {
     let pauses = |toward: Toward| toward == Toward::Pause;
-    match (&readings.power, &readings.metering, &readings.screen, &readings.program) {
+    match (
+        &readings.power,
+        &readings.metering,
+        &readings.screen,
+        &readings.program,
+    ) {
         (Some(Power::Battery { percent }), ..) if pauses(preferences.on_battery) => {
             Some(Reason::Battery { percent: *percent })
         }
@@ -128,16 +164,24 @@ fn circumstance(preferences: &Preferences, readings: &Readings, level: Option<Re
         (_, _, _, Some(name)) if preferences.programs.contains(name) => {
             Some(Reason::Program { name: name.clone() })
         }
-        (_, _, Some(Screen::Full), _) if pauses(preferences.on_full_screen) => Some(Reason::FullScreen),
+        (_, _, Some(Screen::Full), _) if pauses(preferences.on_full_screen) => {
+            Some(Reason::FullScreen)
+        }
         _ => level,
     }
 }
 
 /// What is left to decide is whether somebody is there, and whether the hour is a gentle one.
 fn presence(preferences: &Preferences, readings: &Readings, now: Moment) -> Verdict {
-    let is_idle = readings.idle_ms.is_some_and(|idle| idle >= u64::from(preferences.idle_seconds) * 1000);
+    let is_idle = readings
+        .idle_ms
+        .is_some_and(|idle| idle >= u64::from(preferences.idle_seconds) * 1000);
     if preferences.run == Run::WhenIdle && !is_idle {
-        let reason = if readings.idle_ms.is_some() { Reason::InUse } else { Reason::Unseen };
+        let reason = if readings.idle_ms.is_some() {
+            Reason::InUse
+        } else {
+            Reason::Unseen
+        };
         let pace = match preferences.while_in_use {
             WhileInUse::Off => Pace::Paused,
             WhileInUse::Gentle => Pace::Gentle,
@@ -146,7 +190,12 @@ fn presence(preferences: &Preferences, readings: &Readings, now: Moment) -> Verd
     }
     match preferences.schedule.at(now).pace() {
         Pace::Full => (Pace::Full, None),
-        pace => (pace, Some(Reason::Schedule { until: preferences.schedule.changes(now) })),
+        pace => (
+            pace,
+            Some(Reason::Schedule {
+                until: preferences.schedule.changes(now),
+            }),
+        ),
     }
 }
 
@@ -222,18 +271,33 @@ mod tests {
         assert_eq!(outcome(|p| p.run = Run::Never, |_| {}), (paused, "never"));
         assert_eq!(outcome(as_is, busy), (paused, "in_use"));
         assert_eq!(outcome(|p| p.idle_seconds = 179, busy), (full, "none"));
-        assert_eq!(outcome(|p| p.while_in_use = WhileInUse::Gentle, busy), (gentle, "in_use"));
+        assert_eq!(
+            outcome(|p| p.while_in_use = WhileInUse::Gentle, busy),
+            (gentle, "in_use")
+        );
         assert_eq!(outcome(|p| p.run = Run::Always, busy), (full, "none"));
         assert_eq!(outcome(as_is, blind), (paused, "unseen"));
         assert_eq!(outcome(|p| p.run = Run::Always, blind), (full, "none"));
         assert_eq!(outcome(as_is, battery), (paused, "battery"));
-        assert_eq!(outcome(|p| p.on_battery = Toward::GoOn, battery), (full, "none"));
+        assert_eq!(
+            outcome(|p| p.on_battery = Toward::GoOn, battery),
+            (full, "none")
+        );
         assert_eq!(outcome(as_is, metered), (paused, "metered"));
-        assert_eq!(outcome(|p| p.on_metered = Toward::GoOn, metered), (full, "none"));
+        assert_eq!(
+            outcome(|p| p.on_metered = Toward::GoOn, metered),
+            (full, "none")
+        );
         assert_eq!(outcome(as_is, full_screen), (paused, "full_screen"));
-        assert_eq!(outcome(|p| p.on_full_screen = Toward::GoOn, full_screen), (full, "none"));
+        assert_eq!(
+            outcome(|p| p.on_full_screen = Toward::GoOn, full_screen),
+            (full, "none")
+        );
         assert_eq!(outcome(as_is, doom), (full, "none"));
-        assert_eq!(outcome(|p| p.programs = vec!["doom".to_owned()], doom), (paused, "program"));
+        assert_eq!(
+            outcome(|p| p.programs = vec!["doom".to_owned()], doom),
+            (paused, "program")
+        );
         assert_eq!(outcome(as_is, loaded), (paused, "other_load"));
         assert_eq!(outcome(|p| p.other_cpu_percent = 0, loaded), (full, "none"));
         assert_eq!(outcome(as_is, swollen), (paused, "memory"));
@@ -242,8 +306,14 @@ mod tests {
         assert_eq!(outcome(|p| p.keep_free_mib = 100, filled), (full, "none"));
         assert_eq!(outcome(as_is, month), (full, "none"));
         assert_eq!(outcome(|p| p.month_mib = 10, month), (paused, "quota"));
-        assert_eq!(outcome(|p| p.schedule = Schedule::always(Hours::Off), |_| {}), (paused, "schedule"));
-        assert_eq!(outcome(|p| p.schedule = Schedule::always(Hours::Gentle), |_| {}), (gentle, "schedule"));
+        assert_eq!(
+            outcome(|p| p.schedule = Schedule::always(Hours::Off), |_| {}),
+            (paused, "schedule")
+        );
+        assert_eq!(
+            outcome(|p| p.schedule = Schedule::always(Hours::Gentle), |_| {}),
+            (gentle, "schedule")
+        );
     }
 
     #[test]
@@ -251,39 +321,81 @@ mod tests {
         let mut readings = quiet();
         readings.power = Some(Power::Battery { percent: None });
         let mut governor = Governor::default();
-        let never = Preferences { run: Run::Never, ..Preferences::default() };
+        let never = Preferences {
+            run: Run::Never,
+            ..Preferences::default()
+        };
         let snoozed = governor.decide(&never, Some(Snooze::UntilResumed), &readings, after(0));
         assert_eq!(snoozed.sentence, "Paused by you");
         let until = Some(Snooze::Until(after(3600).time));
-        assert_eq!(governor.decide(&never, until, &readings, after(0)).sentence, "Paused by you until 10:30");
-        assert_eq!(code(&governor.decide(&never, until, &readings, after(3600))), "never");
+        assert_eq!(
+            governor.decide(&never, until, &readings, after(0)).sentence,
+            "Paused by you until 10:30"
+        );
+        assert_eq!(
+            code(&governor.decide(&never, until, &readings, after(3600))),
+            "never"
+        );
     }
 
     #[test]
     fn limits_come_from_the_profile_in_force() {
         let preferences = Preferences {
-            full: Profile { cpu_percent: 50, down_kib: 0, up_kib: 2, fetches: 9 },
-            gentle: Profile { cpu_percent: 80, down_kib: 1, up_kib: 0, fetches: 3 },
+            full: Profile {
+                cpu_percent: 50,
+                down_kib: 0,
+                up_kib: 2,
+                fetches: 9,
+            },
+            gentle: Profile {
+                cpu_percent: 80,
+                down_kib: 1,
+                up_kib: 0,
+                fetches: 3,
+            },
             while_in_use: WhileInUse::Gentle,
             ..Preferences::default()
         };
         let full = decide(&preferences, &quiet());
         assert_eq!(
-            (full.cpu_percent, full.down_bytes, full.up_bytes, full.fetches),
+            (
+                full.cpu_percent,
+                full.down_bytes,
+                full.up_bytes,
+                full.fetches
+            ),
             (Some(50), None, Some(2048), Some(9))
         );
-        assert_eq!((full.memory_bytes, full.sentence.as_str()), (Some(256 << 20), "Crawling"));
-        let gentle = decide(&preferences, &Readings { idle_ms: Some(0), ..quiet() });
-        assert_eq!((gentle.cpu_percent, gentle.down_bytes), (Some(50), Some(1024)));
+        assert_eq!(
+            (full.memory_bytes, full.sentence.as_str()),
+            (Some(256 << 20), "Crawling")
+        );
+        let gentle = decide(
+            &preferences,
+            &Readings {
+                idle_ms: Some(0),
+                ..quiet()
+            },
+        );
+        assert_eq!(
+            (gentle.cpu_percent, gentle.down_bytes),
+            (Some(50), Some(1024))
+        );
         assert_eq!((gentle.up_bytes, gentle.fetches), (Some(2048), Some(3)));
     }
 
     #[test]
     fn a_circumstance_pauses_at_once_and_lingers() {
         let (mut governor, preferences) = (Governor::default(), Preferences::default());
-        let battery = Readings { power: Some(Power::Battery { percent: Some(9) }), ..quiet() };
-        let mut pace =
-            |readings: &Readings, at| governor.decide(&preferences, None, readings, after(at)).pace;
+        let battery = Readings {
+            power: Some(Power::Battery { percent: Some(9) }),
+            ..quiet()
+        };
+        let mut pace = |readings: &Readings, at| {
+            governor
+                .decide(&preferences, None, readings, after(at))
+                .pace
+        };
         assert_eq!(pace(&quiet(), 0), Pace::Full);
         assert_eq!(pace(&battery, 1), Pace::Paused);
         assert_eq!(pace(&quiet(), 2), Pace::Paused);
@@ -297,9 +409,16 @@ mod tests {
         let mut changes = 0;
         let mut last = Pace::Full;
         for second in 0..1200 {
-            let load = 50.0 + 30.0 * f64::from(second as u32 % 20 - (second as u32 % 20) % 10) / 10.0 - 14.0;
-            let readings = Readings { other_cpu_percent: Some(load), ..quiet() };
-            let pace = governor.decide(&preferences, None, &readings, after(second)).pace;
+            let load = 50.0
+                + 30.0 * f64::from(second as u32 % 20 - (second as u32 % 20) % 10) / 10.0
+                - 14.0;
+            let readings = Readings {
+                other_cpu_percent: Some(load),
+                ..quiet()
+            };
+            let pace = governor
+                .decide(&preferences, None, &readings, after(second))
+                .pace;
             changes += u32::from(pace != last);
             last = pace;
         }
@@ -310,13 +429,21 @@ mod tests {
     fn a_short_peak_of_load_is_no_reason_and_a_long_one_is() {
         let (mut governor, preferences) = (Governor::default(), Preferences::default());
         let mut pace = |load, at| {
-            let readings = Readings { other_cpu_percent: Some(load), ..quiet() };
-            governor.decide(&preferences, None, &readings, after(at)).pace
+            let readings = Readings {
+                other_cpu_percent: Some(load),
+                ..quiet()
+            };
+            governor
+                .decide(&preferences, None, &readings, after(at))
+                .pace
         };
         assert_eq!(pace(0.0, 0), Pace::Full);
         assert!((1..=5).all(|at| pace(100.0, at) == Pace::Full));
         assert!((6..=20).any(|at| pace(100.0, at) == Pace::Paused));
-        assert!((21..=30).all(|at| pace(45.0, at) == Pace::Paused), "not far enough below its mark");
+        assert!(
+            (21..=30).all(|at| pace(45.0, at) == Pace::Paused),
+            "not far enough below its mark"
+        );
         assert!((31..=120).any(|at| pace(5.0, at) == Pace::Full));
     }
 
@@ -324,8 +451,13 @@ mod tests {
     fn somebody_who_comes_back_pauses_it_at_once_and_who_leaves_resumes_it_after_the_idle_time() {
         let (mut governor, preferences) = (Governor::default(), Preferences::default());
         let mut pace = |idle_ms, at| {
-            let readings = Readings { idle_ms: Some(idle_ms), ..quiet() };
-            governor.decide(&preferences, None, &readings, after(at)).pace
+            let readings = Readings {
+                idle_ms: Some(idle_ms),
+                ..quiet()
+            };
+            governor
+                .decide(&preferences, None, &readings, after(at))
+                .pace
         };
         assert_eq!(pace(180_000, 0), Pace::Full);
         assert_eq!(pace(0, 1), Pace::Paused);

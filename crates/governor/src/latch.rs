@@ -1,4 +1,5 @@
-//! Against flapping: a value that has to fall well below the mark that it went above, and averages instead of moments.
+//! Against flapping: a value that has to fall well below the mark that it went above, and averages
+//! instead of moments.
 
 use apoidea_model::Time;
 use std::time::Duration;

@@ -1,9 +1,10 @@
 //! How much of a volunteer's computer the crawl may use right now.
 //!
-//! [`Preferences`] say what the volunteer wants, [`Readings`] what the sensors saw, and [`Governor::decide`] turns both and
-//! the time into one [`Allowance`] with one [`Reason`]. That part is pure; [`sensors`] is where the world is looked at, and
-//! [`precedence`] where it is given way to. Whoever consumes (fetches, processing, buckets,
-//! caches) keeps to the allowance; [`CpuBudget`] and [`TokenBucket`] are the arithmetic of keeping to it smoothly.
+//! [`Preferences`] say what the volunteer wants, [`Readings`] what the sensors saw, and
+//! [`Governor::decide`] turns both and the time into one [`Allowance`] with one [`Reason`]. That
+//! part is pure; [`sensors`] is where the world is looked at, and [`precedence`] where it is given
+//! way to. Whoever consumes (fetches, processing, buckets, caches) keeps to the allowance;
+//! [`CpuBudget`] and [`TokenBucket`] are the arithmetic of keeping to it smoothly.
 
 mod allowance;
 mod clock;

@@ -1,7 +1,8 @@
 //! As many open files as the system lets this program have.
 //!
-//! Systems start programs with 256 (macOS) or 1,024 (Linux) for the sake of old ones that cannot count further, and let
-//! each ask for more. A connection is an open file too: a peer with a thousand fetches would run out of them.
+//! Systems start programs with 256 (macOS) or 1,024 (Linux) for the sake of old ones that cannot
+//! count further, and let each ask for more. A connection is an open file too: a peer with a
+//! thousand fetches would run out of them.
 
 /// Asks for as many as are allowed. Windows has no such limit.
 pub fn allow_all() {
@@ -22,9 +23,13 @@ mod unix {
         if now.current.is_none_or(|current| current >= wanted) {
             return;
         }
-        if let Err(error) =
-            setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: now.maximum })
-        {
+        if let Err(error) = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(wanted),
+                maximum: now.maximum,
+            },
+        ) {
             tracing::debug!(%error, "no more open files were allowed");
         }
     }
@@ -36,7 +41,14 @@ mod unix {
         #[test]
         fn a_low_limit_is_raised_and_a_high_one_kept() {
             let most = getrlimit(Resource::Nofile).maximum;
-            setrlimit(Resource::Nofile, Rlimit { current: Some(256), maximum: most }).unwrap();
+            setrlimit(
+                Resource::Nofile,
+                Rlimit {
+                    current: Some(256),
+                    maximum: most,
+                },
+            )
+            .unwrap();
             allow_all();
             let raised = getrlimit(Resource::Nofile).current;
             assert_eq!(raised, Some(most.map_or(ENOUGH, |most| most.min(ENOUGH))));

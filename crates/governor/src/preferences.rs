@@ -1,7 +1,9 @@
-//! What the volunteer wants: one struct, the same in the settings file, the API, the command line and the dashboard.
+//! What the volunteer wants: one struct, the same in the settings file, the API, the command line
+//! and the dashboard.
 //!
-//! Limits are plain numbers in which 0 is no limit, since TOML has no word for nothing. Changes are laid over what is in
-//! force, field by field, and are taken whole or refused whole, naming the field and what would be accepted.
+//! Limits are plain numbers in which 0 is no limit, since TOML has no word for nothing. Changes are
+//! laid over what is in force, field by field, and are taken whole or refused whole, naming the
+//! field and what would be accepted.
 
 use crate::{Desktop, Preset, Schedule, range};
 use serde::{Deserialize, Serialize};
@@ -17,7 +19,8 @@ pub struct Preferences {
     pub preset: Preset,
     /// When to crawl.
     pub run: Run,
-    /// Seconds without a key or mouse move after which the computer counts as idle. BOINC takes 3 minutes.
+    /// Seconds without a key or mouse move after which the computer counts as idle. BOINC takes 3
+    /// minutes.
     pub idle_seconds: u32,
     /// What happens while the computer is in use, if the crawl waits for idle time.
     pub while_in_use: WhileInUse,
@@ -33,7 +36,8 @@ pub struct Preferences {
     pub keep_free_mib: u32,
     /// Bytes sent and received in a month at most, in MiB; 0 is no limit.
     pub month_mib: u32,
-    /// Pause when other programs use more than this share of the machine's CPU, in percent; 0 never does.
+    /// Pause when other programs use more than this share of the machine's CPU, in percent; 0 never
+    /// does.
     pub other_cpu_percent: u32,
     /// What happens on battery.
     pub on_battery: Toward,
@@ -47,7 +51,8 @@ pub struct Preferences {
     pub schedule: Schedule,
     /// How the system's scheduler is to treat the process.
     pub priority: Priority,
-    /// Seconds of a pause after which the peer leaves the ring, so that others crawl its domains; 0 is never.
+    /// Seconds of a pause after which the peer leaves the ring, so that others crawl its domains; 0
+    /// is never.
     pub leave_after_seconds: u32,
     /// What concerns the tray app alone.
     pub desktop: Desktop,
@@ -121,7 +126,10 @@ pub struct Refused {
 
 impl Refused {
     pub(crate) fn new(field: impl Into<String>, why: impl Into<String>) -> Self {
-        Refused { field: field.into(), why: why.into() }
+        Refused {
+            field: field.into(),
+            why: why.into(),
+        }
     }
 }
 
@@ -129,7 +137,8 @@ impl Preferences {
     /// The version of the format that this program writes.
     pub const VERSION: u32 = 1;
 
-    /// For a computer without a user, such as a server: always and without limits, until its operator sets some.
+    /// For a computer without a user, such as a server: always and without limits, until its
+    /// operator sets some.
     pub fn dedicated() -> Self {
         Preferences {
             preset: Preset::Custom,
@@ -147,16 +156,22 @@ impl Preferences {
         }
     }
 
-    /// The same with some fields changed. A preset among the changes replaces everything but the tray app's first.
+    /// The same with some fields changed. A preset among the changes replaces everything but the
+    /// tray app's first.
     pub fn with(&self, changes: &Map<String, Value>) -> Result<Self, Refused> {
-        let preset = changes.get("preset").map(|value| parse::<Preset>(value, "preset")).transpose()?;
+        let preset = changes
+            .get("preset")
+            .map(|value| parse::<Preset>(value, "preset"))
+            .transpose()?;
         let base = match preset {
-            Some(preset) if preset != Preset::Custom => {
-                Preferences { desktop: self.desktop, ..preset.preferences() }
-            }
+            Some(preset) if preset != Preset::Custom => Preferences {
+                desktop: self.desktop,
+                ..preset.preferences()
+            },
             _ => self.clone(),
         };
-        let mut all = serde_json::to_value(base).expect("numbers, texts and lists always serialise");
+        let mut all =
+            serde_json::to_value(base).expect("numbers, texts and lists always serialise");
         lay_over(&mut all, changes);
         Preferences::from_value(&all)
     }
@@ -198,7 +213,9 @@ fn stricter(one: u32, other: u32) -> u32 {
 
 /// Objects are merged, everything else is replaced.
 fn lay_over(base: &mut Value, changes: &Map<String, Value>) {
-    let Some(base) = base.as_object_mut() else { return };
+    let Some(base) = base.as_object_mut() else {
+        return;
+    };
     for (name, change) in changes {
         match (base.get_mut(name), change) {
             (Some(inner @ Value::Object(_)), Value::Object(change)) => lay_over(inner, change),
@@ -212,8 +229,12 @@ fn parse<T: serde::de::DeserializeOwned>(value: &Value, name: &str) -> Result<T,
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
         let field = if path == "." { name.to_owned() } else { path };
-        let accepted = range::of(&field).map(|range| format!("; accepted are {}", range.accepted()));
-        Refused::new(field, format!("{}{}", error.into_inner(), accepted.unwrap_or_default()))
+        let accepted =
+            range::of(&field).map(|range| format!("; accepted are {}", range.accepted()));
+        Refused::new(
+            field,
+            format!("{}{}", error.into_inner(), accepted.unwrap_or_default()),
+        )
     })
 }
 
@@ -231,17 +252,35 @@ mod tests {
     fn a_change_leaves_everything_else_as_it_was() {
         let changed = change(json!({ "full": { "cpu_percent": 10 }, "run": "always" })).unwrap();
         let balanced = Preferences::default();
-        let full = Profile { cpu_percent: 10, ..balanced.full };
-        assert_eq!(changed, Preferences { full, run: Run::Always, preset: Preset::Custom, ..balanced });
+        let full = Profile {
+            cpu_percent: 10,
+            ..balanced.full
+        };
+        assert_eq!(
+            changed,
+            Preferences {
+                full,
+                run: Run::Always,
+                preset: Preset::Custom,
+                ..balanced
+            }
+        );
     }
 
     #[test]
     fn a_preset_replaces_everything_and_other_changes_are_laid_over_it() {
         let custom = change(json!({ "memory_mib": 999 })).unwrap();
-        let gentle = custom.with(json!({ "preset": "gentle" }).as_object().unwrap()).unwrap();
+        let gentle = custom
+            .with(json!({ "preset": "gentle" }).as_object().unwrap())
+            .unwrap();
         assert_eq!(gentle, Preset::Gentle.preferences());
-        let changed =
-            custom.with(json!({ "preset": "gentle", "idle_seconds": 7 }).as_object().unwrap()).unwrap();
+        let changed = custom
+            .with(
+                json!({ "preset": "gentle", "idle_seconds": 7 })
+                    .as_object()
+                    .unwrap(),
+            )
+            .unwrap();
         assert_eq!((changed.preset, changed.idle_seconds), (Preset::Custom, 7));
         assert_eq!(changed.memory_mib, gentle.memory_mib);
     }
@@ -250,21 +289,54 @@ mod tests {
     fn a_preset_leaves_the_tray_app_alone() {
         let silent = change(json!({ "desktop": { "notifications": "off" } })).unwrap();
         assert_eq!(silent.preset, Preset::Balanced);
-        let gentle = silent.with(json!({ "preset": "gentle" }).as_object().unwrap()).unwrap();
-        assert_eq!((gentle.preset, gentle.desktop.notifications), (Preset::Gentle, Switch::Off));
+        let gentle = silent
+            .with(json!({ "preset": "gentle" }).as_object().unwrap())
+            .unwrap();
+        assert_eq!(
+            (gentle.preset, gentle.desktop.notifications),
+            (Preset::Gentle, Switch::Off)
+        );
     }
 
     #[test]
     fn a_bad_value_is_refused_with_its_field_and_what_is_accepted() {
         for (changes, field, accepted) in [
-            (json!({ "full": { "cpu_percent": 100_000 } }), "full.cpu_percent", "0 (no limit) or 1 to 6400"),
-            (json!({ "gentle": { "down_kib": -1 } }), "gentle.down_kib", "0 (no limit) or 1 to"),
+            (
+                json!({ "full": { "cpu_percent": 100_000 } }),
+                "full.cpu_percent",
+                "0 (no limit) or 1 to 6400",
+            ),
+            (
+                json!({ "gentle": { "down_kib": -1 } }),
+                "gentle.down_kib",
+                "0 (no limit) or 1 to",
+            ),
             (json!({ "idle_seconds": 0 }), "idle_seconds", "1 to 86400"),
-            (json!({ "idle_seconds": "long" }), "idle_seconds", "1 to 86400"),
-            (json!({ "memory_mib": 3 }), "memory_mib", "0 (no limit) or 96 to"),
-            (json!({ "run": "sometimes" }), "run", "`always`, `when_idle`, `never`"),
-            (json!({ "preset": "wild" }), "preset", "`gentle`, `balanced`, `generous`, `custom`"),
-            (json!({ "schedule": { "monday": "fff" } }), "schedule.monday", "24 letters"),
+            (
+                json!({ "idle_seconds": "long" }),
+                "idle_seconds",
+                "1 to 86400",
+            ),
+            (
+                json!({ "memory_mib": 3 }),
+                "memory_mib",
+                "0 (no limit) or 96 to",
+            ),
+            (
+                json!({ "run": "sometimes" }),
+                "run",
+                "`always`, `when_idle`, `never`",
+            ),
+            (
+                json!({ "preset": "wild" }),
+                "preset",
+                "`gentle`, `balanced`, `generous`, `custom`",
+            ),
+            (
+                json!({ "schedule": { "monday": "fff" } }),
+                "schedule.monday",
+                "24 letters",
+            ),
             (json!({ "schedule": 3 }), "schedule", "Schedule"),
             (json!({ "programs": vec!["x"; 65] }), "programs", "64"),
             (json!({ "programs": [""] }), "programs", "1 to 128"),
@@ -274,7 +346,11 @@ mod tests {
                 "desktop.screensaver_seconds",
                 "10 to 86400",
             ),
-            (json!({ "desktop": { "updates": "maybe" } }), "desktop.updates", "`on` or `off`"),
+            (
+                json!({ "desktop": { "updates": "maybe" } }),
+                "desktop.updates",
+                "`on` or `off`",
+            ),
             (json!({ "colour": "red" }), "colour", "unknown field"),
         ] {
             let refused = change(changes).unwrap_err();
@@ -297,9 +373,24 @@ mod tests {
 
     #[test]
     fn the_gentle_profile_is_never_more_than_the_full_one() {
-        let full = Profile { cpu_percent: 20, down_kib: 0, up_kib: 5, fetches: 0 };
-        let gentle = Profile { cpu_percent: 50, down_kib: 9, up_kib: 0, fetches: 0 };
-        let expected = Profile { cpu_percent: 20, down_kib: 9, up_kib: 5, fetches: 0 };
+        let full = Profile {
+            cpu_percent: 20,
+            down_kib: 0,
+            up_kib: 5,
+            fetches: 0,
+        };
+        let gentle = Profile {
+            cpu_percent: 50,
+            down_kib: 9,
+            up_kib: 0,
+            fetches: 0,
+        };
+        let expected = Profile {
+            cpu_percent: 20,
+            down_kib: 9,
+            up_kib: 5,
+            fetches: 0,
+        };
         assert_eq!(gentle.at_most(full), expected);
     }
 }

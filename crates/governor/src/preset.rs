@@ -22,11 +22,19 @@ impl Preset {
     pub fn preferences(self) -> Preferences {
         let balanced = balanced();
         match self {
-            Preset::Balanced | Preset::Custom => Preferences { preset: self, ..balanced },
+            Preset::Balanced | Preset::Custom => Preferences {
+                preset: self,
+                ..balanced
+            },
             Preset::Gentle => Preferences {
                 preset: self,
                 idle_seconds: 600,
-                full: Profile { cpu_percent: 10, down_kib: 128, up_kib: 32, fetches: 4 },
+                full: Profile {
+                    cpu_percent: 10,
+                    down_kib: 128,
+                    up_kib: 32,
+                    fetches: 4,
+                },
                 memory_mib: 128,
                 disk_mib: 512,
                 keep_free_mib: 4096,
@@ -37,8 +45,18 @@ impl Preset {
                 preset: self,
                 idle_seconds: 60,
                 while_in_use: WhileInUse::Gentle,
-                full: Profile { cpu_percent: 100, down_kib: 8192, up_kib: 1024, fetches: 64 },
-                gentle: Profile { cpu_percent: 25, down_kib: 1024, up_kib: 256, fetches: 16 },
+                full: Profile {
+                    cpu_percent: 100,
+                    down_kib: 8192,
+                    up_kib: 1024,
+                    fetches: 64,
+                },
+                gentle: Profile {
+                    cpu_percent: 25,
+                    down_kib: 1024,
+                    up_kib: 256,
+                    fetches: 16,
+                },
                 memory_mib: 512,
                 disk_mib: 16_384,
                 other_cpu_percent: 75,
@@ -51,7 +69,11 @@ impl Preset {
     pub fn of(preferences: &Preferences) -> Preset {
         let named = [Preset::Gentle, Preset::Balanced, Preset::Generous];
         let is_it = |preset: &Preset| {
-            let named = Preferences { preset: *preset, desktop: Desktop::default(), ..preferences.clone() };
+            let named = Preferences {
+                preset: *preset,
+                desktop: Desktop::default(),
+                ..preferences.clone()
+            };
             named == preset.preferences()
         };
         named.into_iter().find(is_it).unwrap_or(Preset::Custom)
@@ -66,10 +88,20 @@ fn balanced() -> Preferences {
         // BOINC's value: long enough to read a page, short enough for a lunch break.
         idle_seconds: 180,
         while_in_use: WhileInUse::Off,
-        // A quarter of one core is a few hundred pages a second, far more than politeness lets a home line fetch; 2 MiB/s is a
-        // fifth of a usual one.
-        full: Profile { cpu_percent: 25, down_kib: 2048, up_kib: 256, fetches: 32 },
-        gentle: Profile { cpu_percent: 5, down_kib: 256, up_kib: 64, fetches: 4 },
+        // A quarter of one core is a few hundred pages a second, far more than politeness lets a
+        // home line fetch; 2 MiB/s is a fifth of a usual one.
+        full: Profile {
+            cpu_percent: 25,
+            down_kib: 2048,
+            up_kib: 256,
+            fetches: 32,
+        },
+        gentle: Profile {
+            cpu_percent: 5,
+            down_kib: 256,
+            up_kib: 64,
+            fetches: 4,
+        },
         memory_mib: 256,
         disk_mib: 2048,
         keep_free_mib: 1024,
@@ -82,7 +114,8 @@ fn balanced() -> Preferences {
         programs: Vec::new(),
         schedule: Schedule::default(),
         priority: Priority::Lowest,
-        // A meal or a meeting moves nothing; an afternoon at the computer does not stall what is here.
+        // A meal or a meeting moves nothing; an afternoon at the computer does not stall what is
+        // here.
         leave_after_seconds: 1800,
         desktop: Desktop::default(),
     }

@@ -1,4 +1,5 @@
-//! What each number of the preferences may be: one table for refusals, the command line and the dashboard.
+//! What each number of the preferences may be: one table for refusals, the command line and the
+//! dashboard.
 
 use crate::{Preferences, preferences::Refused};
 use serde::Serialize;
@@ -23,16 +24,30 @@ pub struct Range {
 
 impl Range {
     const fn limit(field: &'static str, min: u32, max: u32) -> Self {
-        Range { field, min, max, zero_is_no_limit: true }
+        Range {
+            field,
+            min,
+            max,
+            zero_is_no_limit: true,
+        }
     }
 
     const fn number(field: &'static str, min: u32, max: u32) -> Self {
-        Range { field, min, max, zero_is_no_limit: false }
+        Range {
+            field,
+            min,
+            max,
+            zero_is_no_limit: false,
+        }
     }
 
     /// The range in words.
     pub fn accepted(&self) -> String {
-        let zero = if self.zero_is_no_limit { "0 (no limit) or " } else { "" };
+        let zero = if self.zero_is_no_limit {
+            "0 (no limit) or "
+        } else {
+            ""
+        };
         format!("{zero}{} to {}", self.min, self.max)
     }
 
@@ -46,7 +61,8 @@ pub fn ranges() -> &'static [Range] {
     &RANGES
 }
 
-/// The least memory is what a peer takes with its caches at their smallest; 64 cores and 40 Gbit/s are beyond any volunteer.
+/// The least memory is what a peer takes with its caches at their smallest; 64 cores and 40 Gbit/s
+/// are beyond any volunteer.
 const RANGES: [Range; 18] = [
     Range::number("version", Preferences::VERSION, Preferences::VERSION),
     Range::number("idle_seconds", 1, 86_400),

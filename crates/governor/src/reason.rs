@@ -1,4 +1,5 @@
-//! Why the crawl is held back: a stable code for programs, one sentence for people, the same in every face.
+//! Why the crawl is held back: a stable code for programs, one sentence for people, the same in
+//! every face.
 
 use crate::{Moment, Pace};
 use apoidea_model::Time;
@@ -85,7 +86,11 @@ impl Reason {
 
     /// The sentence that people see.
     pub fn sentence(&self, pace: Pace, now: Moment) -> String {
-        let verb = if pace == Pace::Paused { "Paused" } else { "Crawling gently" };
+        let verb = if pace == Pace::Paused {
+            "Paused"
+        } else {
+            "Crawling gently"
+        };
         match self {
             Reason::ByYou => format!("{verb} by you"),
             Reason::Snoozed { until } => format!("{verb} by you until {}", now.name(*until)),
@@ -94,21 +99,32 @@ impl Reason {
                 format!("{verb} until {} by your schedule", now.name(*until))
             }
             Reason::Schedule { until: None } => format!("{verb} by your schedule"),
-            Reason::Battery { percent: Some(percent) } => format!("{verb}: on battery, {percent} %"),
+            Reason::Battery {
+                percent: Some(percent),
+            } => format!("{verb}: on battery, {percent} %"),
             Reason::Battery { percent: None } => format!("{verb}: on battery"),
             Reason::Metered => format!("{verb}: the connection is metered"),
             Reason::Quota { until } => {
-                format!("{verb} until {}: this month's quota is used up", now.name(*until))
+                format!(
+                    "{verb} until {}: this month's quota is used up",
+                    now.name(*until)
+                )
             }
-            Reason::Disk { free_mib } => format!("{verb}: the disk is nearly full, {free_mib} MiB are free"),
+            Reason::Disk { free_mib } => {
+                format!("{verb}: the disk is nearly full, {free_mib} MiB are free")
+            }
             Reason::Memory { used_mib } => {
                 format!("{verb}: {used_mib} MiB of memory are in use, more than allowed")
             }
             Reason::Program { name } => format!("{verb}: {name} is running"),
             Reason::FullScreen => format!("{verb}: a program fills the screen"),
-            Reason::OtherLoad { percent } => format!("{verb}: other programs use {percent} % of the CPU"),
+            Reason::OtherLoad { percent } => {
+                format!("{verb}: other programs use {percent} % of the CPU")
+            }
             Reason::InUse => format!("{verb}: you are using the computer"),
-            Reason::Unseen => format!("{verb}: cannot see user activity here, set a schedule or run always"),
+            Reason::Unseen => {
+                format!("{verb}: cannot see user activity here, set a schedule or run always")
+            }
         }
     }
 }
@@ -126,24 +142,58 @@ mod tests {
         let evening = MORNING + Duration::from_secs(8 * 3600 + 1800);
         let table = [
             (Reason::ByYou, "Paused by you"),
-            (Reason::Snoozed { until: evening }, "Paused by you until 18:00"),
+            (
+                Reason::Snoozed { until: evening },
+                "Paused by you until 18:00",
+            ),
             (Reason::Never, "Paused: your preferences say never"),
-            (Reason::Schedule { until: Some(evening) }, "Paused until 18:00 by your schedule"),
+            (
+                Reason::Schedule {
+                    until: Some(evening),
+                },
+                "Paused until 18:00 by your schedule",
+            ),
             (Reason::Schedule { until: None }, "Paused by your schedule"),
-            (Reason::Battery { percent: Some(43) }, "Paused: on battery, 43 %"),
+            (
+                Reason::Battery { percent: Some(43) },
+                "Paused: on battery, 43 %",
+            ),
             (Reason::Battery { percent: None }, "Paused: on battery"),
             (Reason::Metered, "Paused: the connection is metered"),
-            (Reason::Quota { until: evening }, "Paused until 18:00: this month's quota is used up"),
-            (Reason::Disk { free_mib: 7 }, "Paused: the disk is nearly full, 7 MiB are free"),
-            (Reason::Memory { used_mib: 300 }, "Paused: 300 MiB of memory are in use, more than allowed"),
-            (Reason::Program { name: "doom".to_owned() }, "Paused: doom is running"),
+            (
+                Reason::Quota { until: evening },
+                "Paused until 18:00: this month's quota is used up",
+            ),
+            (
+                Reason::Disk { free_mib: 7 },
+                "Paused: the disk is nearly full, 7 MiB are free",
+            ),
+            (
+                Reason::Memory { used_mib: 300 },
+                "Paused: 300 MiB of memory are in use, more than allowed",
+            ),
+            (
+                Reason::Program {
+                    name: "doom".to_owned(),
+                },
+                "Paused: doom is running",
+            ),
             (Reason::FullScreen, "Paused: a program fills the screen"),
-            (Reason::OtherLoad { percent: 80 }, "Paused: other programs use 80 % of the CPU"),
+            (
+                Reason::OtherLoad { percent: 80 },
+                "Paused: other programs use 80 % of the CPU",
+            ),
             (Reason::InUse, "Paused: you are using the computer"),
-            (Reason::Unseen, "Paused: cannot see user activity here, set a schedule or run always"),
+            (
+                Reason::Unseen,
+                "Paused: cannot see user activity here, set a schedule or run always",
+            ),
         ];
         for (reason, sentence) in table {
-            assert_eq!(reason.sentence(Pace::Paused, Moment::new(MORNING, 0)), sentence);
+            assert_eq!(
+                reason.sentence(Pace::Paused, Moment::new(MORNING, 0)),
+                sentence
+            );
             let json = serde_json::to_value(&reason).unwrap();
             assert_eq!(json["code"], reason.code());
             assert_eq!(serde_json::from_value::<Reason>(json).unwrap(), reason);

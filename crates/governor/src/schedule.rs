@@ -47,7 +47,9 @@ pub enum Hours {
 
 /// A day that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a day: accepted are 24 letters, one for each hour, f (full), g (gentle) or - (off)")]
+#[error(
+    "{0:?} is not a day: accepted are 24 letters, one for each hour, f (full), g (gentle) or - (off)"
+)]
 pub struct InvalidDay(String);
 
 impl Schedule {
@@ -57,14 +59,42 @@ impl Schedule {
     }
 
     /// These days, Monday first.
-    pub fn of([monday, tuesday, wednesday, thursday, friday, saturday, sunday]: [Day; 7]) -> Self {
-        Schedule { monday, tuesday, wednesday, thursday, friday, saturday, sunday }
+    pub fn of(
+        [
+            monday,
+            tuesday,
+            wednesday,
+            thursday,
+            friday,
+            saturday,
+            sunday,
+        ]: [Day; 7],
+    ) -> Self {
+        Schedule {
+            monday,
+            tuesday,
+            wednesday,
+            thursday,
+            friday,
+            saturday,
+            sunday,
+        }
     }
 
     /// The days, Monday first.
     pub fn days(&self) -> [&Day; 7] {
-        let Schedule { monday, tuesday, wednesday, thursday, friday, saturday, sunday } = self;
-        [monday, tuesday, wednesday, thursday, friday, saturday, sunday]
+        let Schedule {
+            monday,
+            tuesday,
+            wednesday,
+            thursday,
+            friday,
+            saturday,
+            sunday,
+        } = self;
+        [
+            monday, tuesday, wednesday, thursday, friday, saturday, sunday,
+        ]
     }
 
     /// What may run now.
@@ -135,7 +165,9 @@ impl TryFrom<String> for Day {
         });
         let hours: Option<Vec<Hours>> = hours.take(25).collect();
         let hours: Option<[Hours; 24]> = hours.and_then(|hours| hours.try_into().ok());
-        hours.map(Day).ok_or_else(|| InvalidDay(text.chars().take(40).collect()))
+        hours
+            .map(Day)
+            .ok_or_else(|| InvalidDay(text.chars().take(40).collect()))
     }
 }
 
@@ -169,17 +201,32 @@ mod tests {
         schedule.monday = day("------------------gggfff");
         let evening = MORNING + Duration::from_secs(8 * 3600 + 1800);
         assert_eq!(schedule.changes(now), Some(evening));
-        assert_eq!(schedule.changes(now.at(evening)), Some(evening + Duration::from_secs(3 * 3600)));
+        assert_eq!(
+            schedule.changes(now.at(evening)),
+            Some(evening + Duration::from_secs(3 * 3600))
+        );
         schedule.monday = day("f-----------------------");
-        assert_eq!(now.name(schedule.changes(now).unwrap()), "23 November", "a week ahead");
+        assert_eq!(
+            now.name(schedule.changes(now).unwrap()),
+            "23 November",
+            "a week ahead"
+        );
     }
 
     #[test]
     fn a_day_that_is_not_24_known_letters_is_refused_with_what_is_accepted() {
-        for text in ["", "fff", "fffffffffffffffffffffffff", "ffffffffffffxfffffffffff"] {
+        for text in [
+            "",
+            "fff",
+            "fffffffffffffffffffffffff",
+            "ffffffffffffxfffffffffff",
+        ] {
             let refused = Day::try_from(text.to_owned()).unwrap_err().to_string();
             assert!(refused.contains("24 letters"), "{refused}");
         }
-        assert_eq!(String::from(day("ffffgggg----ffffgggg----")), "ffffgggg----ffffgggg----");
+        assert_eq!(
+            String::from(day("ffffgggg----ffffgggg----")),
+            "ffffgggg----ffffgggg----"
+        );
     }
 }

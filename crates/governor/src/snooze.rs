@@ -1,4 +1,5 @@
-//! A pause that the volunteer asked for, with its end. It is kept on disk, so that it survives a restart.
+//! A pause that the volunteer asked for, with its end. It is kept on disk, so that it survives a
+//! restart.
 
 use crate::Moment;
 use apoidea_model::Time;
@@ -7,7 +8,8 @@ use std::{str::FromStr, time::Duration};
 
 /// "Until tomorrow" ends when most people's day begins.
 const MORNING_HOUR: u64 = 7;
-/// The longest that can be asked for. An end further away than this was written while the clock was wrong.
+/// The longest that can be asked for. An end further away than this was written while the clock was
+/// wrong.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A pause that the volunteer asked for.
@@ -50,7 +52,8 @@ impl Snooze {
         }
     }
 
-    /// Whether it is over. One that would last longer than any that can be asked for is: the clock was set back.
+    /// Whether it is over. One that would last longer than any that can be asked for is: the clock
+    /// was set back.
     pub fn is_over(self, now: Time) -> bool {
         match self {
             Snooze::Until(end) => end <= now || end.since(now) > LONGEST,
@@ -64,13 +67,19 @@ impl FromStr for SnoozeFor {
 
     fn from_str(text: &str) -> Result<Self, InvalidSnooze> {
         let refused = || InvalidSnooze(text.chars().take(40).collect());
-        match text.trim().trim_start_matches("until ").trim_start_matches("until-") {
+        match text
+            .trim()
+            .trim_start_matches("until ")
+            .trim_start_matches("until-")
+        {
             "tomorrow" => return Ok(SnoozeFor::UntilTomorrow),
             "resumed" | "i say" => return Ok(SnoozeFor::UntilResumed),
             _ => {}
         }
         let text = text.trim();
-        let split = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(refused)?;
+        let split = text
+            .find(|c: char| !c.is_ascii_digit())
+            .ok_or_else(refused)?;
         let (number, unit) = text.split_at(split);
         let unit = match unit.trim() {
             "s" | "sec" => 1,
@@ -79,7 +88,10 @@ impl FromStr for SnoozeFor {
             "d" => 24 * 3600,
             _ => return Err(refused()),
         };
-        let seconds = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+        let seconds = number
+            .parse::<u64>()
+            .ok()
+            .and_then(|number| number.checked_mul(unit));
         let duration = seconds.map(Duration::from_secs);
         duration
             .filter(|length| !length.is_zero() && *length <= LONGEST)
@@ -115,17 +127,30 @@ mod tests {
 
     #[test]
     fn lengths_are_read_as_people_write_them() {
-        for (text, minutes) in
-            [("15m", 15), ("15 min", 15), ("1h", 60), ("4h", 240), ("120s", 2), ("2d", 2880)]
-        {
+        for (text, minutes) in [
+            ("15m", 15),
+            ("15 min", 15),
+            ("1h", 60),
+            ("4h", 240),
+            ("120s", 2),
+            ("2d", 2880),
+        ] {
             let expected = SnoozeFor::Lasting(Duration::from_secs(minutes * 60));
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
         assert_eq!("until tomorrow".parse(), Ok(SnoozeFor::UntilTomorrow));
         assert_eq!("until-resumed".parse(), Ok(SnoozeFor::UntilResumed));
-        for text in
-            ["", "h", "1", "0m", "8d", "1 fortnight", "99999999999999999999h", "18446744073709551615d", "-1h"]
-        {
+        for text in [
+            "",
+            "h",
+            "1",
+            "0m",
+            "8d",
+            "1 fortnight",
+            "99999999999999999999h",
+            "18446744073709551615d",
+            "-1h",
+        ] {
             let refused = text.parse::<SnoozeFor>().unwrap_err().to_string();
             assert!(refused.contains("1h"), "{refused}");
         }

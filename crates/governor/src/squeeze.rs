@@ -1,4 +1,5 @@
-//! Memory near its limit: everything that can be smaller becomes smaller, step by step, before the crawl has to pause.
+//! Memory near its limit: everything that can be smaller becomes smaller, step by step, before the
+//! crawl has to pause.
 
 /// Above this share of the limit, sizes shrink: early enough for what is under way to finish.
 const SHRINK_AT: f64 = 0.80;
@@ -53,18 +54,44 @@ mod tests {
         let mut squeeze = Squeeze::default();
         let limit = Some(100);
         assert_eq!(squeeze.look(Some(75), limit), 1.0);
-        let shrunk = (0..5).map(|_| squeeze.look(Some(90), limit)).last().unwrap();
+        let shrunk = (0..5)
+            .map(|_| squeeze.look(Some(90), limit))
+            .last()
+            .unwrap();
         assert!(shrunk < 0.2, "{shrunk}");
-        assert_eq!(squeeze.look(Some(75), limit), shrunk, "between both marks nothing changes");
-        assert!((0..10).map(|_| squeeze.look(Some(50), limit)).last().unwrap() < 2.0 * shrunk);
-        assert_eq!((0..1000).map(|_| squeeze.look(Some(50), limit)).last().unwrap(), 1.0);
+        assert_eq!(
+            squeeze.look(Some(75), limit),
+            shrunk,
+            "between both marks nothing changes"
+        );
+        assert!(
+            (0..10)
+                .map(|_| squeeze.look(Some(50), limit))
+                .last()
+                .unwrap()
+                < 2.0 * shrunk
+        );
+        assert_eq!(
+            (0..1000)
+                .map(|_| squeeze.look(Some(50), limit))
+                .last()
+                .unwrap(),
+            1.0
+        );
     }
 
     #[test]
     fn something_is_always_left_and_without_a_limit_everything() {
         let mut squeeze = Squeeze::default();
-        assert!((0..1000).map(|_| squeeze.look(Some(u64::MAX), Some(1))).all(|share| share > 0.0));
-        assert_eq!((squeeze.of(10, 1), squeeze.of(1000, 1), squeeze.of(4, 8)), (1, 20, 4));
+        assert!(
+            (0..1000)
+                .map(|_| squeeze.look(Some(u64::MAX), Some(1)))
+                .all(|share| share > 0.0)
+        );
+        assert_eq!(
+            (squeeze.of(10, 1), squeeze.of(1000, 1), squeeze.of(4, 8)),
+            (1, 20, 4)
+        );
         assert_eq!(squeeze.look(Some(u64::MAX), None), 1.0);
     }
 }

@@ -1,10 +1,11 @@
 //! Giving back what only starting needed.
 //!
-//! A program with a window toolkit reads 40 MiB of its libraries' symbols and relocations while it starts, and never again;
-//! the pages stay in its resident memory all the same. Those that nobody can have changed are forgotten here and read again
-//! if they are needed after all.
+//! A program with a window toolkit reads 40 MiB of its libraries' symbols and relocations while it
+//! starts, and never again; the pages stay in its resident memory all the same. Those that nobody
+//! can have changed are forgotten here and read again if they are needed after all.
 
-/// Forgets the unchanged pages of the program's files. Elsewhere than on Linux there is nothing to do.
+/// Forgets the unchanged pages of the program's files. Elsewhere than on Linux there is nothing to
+/// do.
 pub fn forget() {
     #[cfg(target_os = "linux")]
     linux::forget();
@@ -24,10 +25,13 @@ mod linux {
     }
 
     pub(super) fn forget() {
-        let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else { return };
+        let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else {
+            return;
+        };
         for Unchanged { start, length } in unchanged(&maps) {
-            // SAFETY: the mapping is of a file, private, not writable, and none of its pages was ever changed, so that the next
-            // access reads the same bytes from the file. What the dynamic linker writes to is writable until it is done.
+            // SAFETY: the mapping is of a file, private, not writable, and none of its pages was
+            // ever changed, so that the next access reads the same bytes from the file. What the
+            // dynamic linker writes to is writable until it is done.
             let _ = unsafe { madvise(start as *mut _, length, Advice::LinuxDontNeed) };
         }
     }
@@ -41,7 +45,9 @@ mod linux {
             match (words.next(), words.next()) {
                 (Some("Anonymous:"), Some("0")) => found.extend(candidate.take()),
                 (Some("Anonymous:"), _) => candidate = None,
-                (Some(range), Some("r--p" | "r-xp")) if line.contains(" /") => candidate = parse(range),
+                (Some(range), Some("r--p" | "r-xp")) if line.contains(" /") => {
+                    candidate = parse(range)
+                }
                 (Some(range), Some(_)) if range.contains('-') => candidate = None,
                 _ => {}
             }
@@ -53,7 +59,10 @@ mod linux {
         let (start, end) = range.split_once('-')?;
         let address = |text| usize::from_str_radix(text, 16).ok();
         let (start, end) = (address(start)?, address(end)?);
-        Some(Unchanged { start, length: end.checked_sub(start)? })
+        Some(Unchanged {
+            start,
+            length: end.checked_sub(start)?,
+        })
     }
 
     #[cfg(test)]
@@ -79,7 +88,10 @@ Anonymous:             0 kB
         #[test]
         fn only_unchanged_private_pages_of_files_are_forgotten() {
             let expected = [(0x7f00_0000_0000, 0x2000), (0x7f00_0000_6000, 0x1000)];
-            let found: Vec<_> = unchanged(MAPS).into_iter().map(|map| (map.start, map.length)).collect();
+            let found: Vec<_> = unchanged(MAPS)
+                .into_iter()
+                .map(|map| (map.start, map.length))
+                .collect();
             assert_eq!(found, expected);
         }
 

@@ -1,15 +1,18 @@
 //! A rate of bytes, kept by taking on credit and waiting until the debt is paid.
 //!
-//! How large an answer will be is not known when it is asked for, so a taker names what it expects and settles the
-//! difference afterwards. What is saved up and what is then taken on credit are together one burst, so that a rate of pieces
-//! that are large for it is as even as one of small ones. A debt is never forgiven.
+//! How large an answer will be is not known when it is asked for, so a taker names what it expects
+//! and settles the difference afterwards. What is saved up and what is then taken on credit are
+//! together one burst, so that a rate of pieces that are large for it is as even as one of small
+//! ones. A debt is never forgiven.
 
 use std::time::Duration;
 
-/// What may come at once, as time: so that a second holds at most 1.05 seconds' worth and what was expected wrongly. Less
-/// would cost a part of the rate whenever the machine stands still for a moment.
+/// What may come at once, as time: so that a second holds at most 1.05 seconds' worth and what was
+/// expected wrongly. Less would cost a part of the rate whenever the machine stands still for a
+/// moment.
 const BURST: f64 = 0.05;
-/// What is saved up even for a piece that is larger than a burst, as time: a timer rings this late without being asked to.
+/// What is saved up even for a piece that is larger than a burst, as time: a timer rings this late
+/// without being asked to.
 const LEAST_SAVED: f64 = 0.004;
 
 /// Tokens that come at a rate. Times are since any fixed moment.
@@ -23,7 +26,11 @@ pub struct TokenBucket {
 impl TokenBucket {
     /// A bucket that is neither full nor in debt.
     pub fn new(per_second: u64, now: Duration) -> Self {
-        TokenBucket { per_second: (per_second as f64).max(1.0), tokens: 0.0, at: now }
+        TokenBucket {
+            per_second: (per_second as f64).max(1.0),
+            tokens: 0.0,
+            at: now,
+        }
     }
 
     /// Changes the rate from now on; a debt stays.
@@ -36,7 +43,8 @@ impl TokenBucket {
     pub fn take(&mut self, expected: u64, now: Duration) -> Result<(), Duration> {
         self.advance(now);
         if self.tokens >= 0.0 {
-            let saved = (BURST * self.per_second - expected as f64).max(LEAST_SAVED * self.per_second);
+            let saved =
+                (BURST * self.per_second - expected as f64).max(LEAST_SAVED * self.per_second);
             self.tokens = self.tokens.min(saved) - expected as f64;
             return Ok(());
         }
@@ -59,7 +67,8 @@ impl TokenBucket {
 mod tests {
     use super::*;
 
-    /// Answers of these sizes, each expected to be as large as `expected`; gives the seconds they took.
+    /// Answers of these sizes, each expected to be as large as `expected`; gives the seconds they
+    /// took.
     fn seconds(bucket: &mut TokenBucket, sizes: &[u64], expected: u64) -> f64 {
         let mut now = Duration::ZERO;
         for size in sizes {
@@ -85,12 +94,14 @@ mod tests {
     fn what_was_not_used_is_not_saved_up() {
         let mut bucket = TokenBucket::new(1000, Duration::ZERO);
         let later = Duration::from_secs(3600);
-        let taken = (0..100).take_while(|_| bucket.take(10, later).is_ok()).count();
+        let taken = (0..100)
+            .take_while(|_| bucket.take(10, later).is_ok())
+            .count();
         assert_eq!(taken, 5, "a twentieth of a second's worth");
     }
 
-    /// Asks for pieces of this size for ten seconds, now and then later than it might; gives the most that came within any
-    /// second, as a share of the rate.
+    /// Asks for pieces of this size for ten seconds, now and then later than it might; gives the
+    /// most that came within any second, as a share of the rate.
     fn worst_second(size: u64, late: Duration) -> f64 {
         let (rate, mut now) = (60 << 10, Duration::ZERO);
         let mut bucket = TokenBucket::new(rate, now);
@@ -103,7 +114,10 @@ mod tests {
             }
         }
         let within = |from: &Duration| {
-            taken.iter().filter(|at| (*from..*from + Duration::from_secs(1)).contains(at)).count()
+            taken
+                .iter()
+                .filter(|at| (*from..*from + Duration::from_secs(1)).contains(at))
+                .count()
         };
         taken.iter().map(within).max().unwrap_or(0) as f64 * size as f64 / rate as f64
     }
@@ -126,6 +140,9 @@ mod tests {
         assert_eq!(wait, Duration::from_secs(1));
         assert!(bucket.take(1, Duration::from_secs(4)).is_err());
         bucket.set_rate(10_000, Duration::from_secs(5));
-        assert_eq!(bucket.take(1, Duration::from_secs(5)).unwrap_err(), Duration::from_millis(100));
+        assert_eq!(
+            bucket.take(1, Duration::from_secs(5)).unwrap_err(),
+            Duration::from_millis(100)
+        );
     }
 }

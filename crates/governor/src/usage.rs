@@ -13,11 +13,16 @@ pub struct MonthlyUsage {
 }
 
 impl MonthlyUsage {
-    /// Counts bytes; a new month begins at nothing. A clock that is set back does not bring an old month back.
+    /// Counts bytes; a new month begins at nothing. A clock that is set back does not bring an old
+    /// month back.
     pub fn add(&mut self, bytes: u64, now: Moment) {
         let (year, month) = now.month();
         if (year, month) > (self.year, self.month) {
-            *self = MonthlyUsage { year, month, bytes: 0 };
+            *self = MonthlyUsage {
+                year,
+                month,
+                bytes: 0,
+            };
         }
         self.bytes = self.bytes.saturating_add(bytes);
     }
@@ -46,6 +51,9 @@ mod tests {
         usage.add(2, now);
         assert_eq!(usage.bytes(), 3);
         let stored = serde_json::to_string(&usage).unwrap();
-        assert_eq!(serde_json::from_str::<MonthlyUsage>(&stored).unwrap(), usage);
+        assert_eq!(
+            serde_json::from_str::<MonthlyUsage>(&stored).unwrap(),
+            usage
+        );
     }
 }

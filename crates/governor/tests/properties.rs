@@ -1,8 +1,8 @@
 //! What holds for all preferences and all readings.
 
 use apoidea_governor::{
-    Allowance, Governor, Hours, Metering, Moment, Pace, Power, Preferences, Profile, Readings, Run, Schedule,
-    Screen, Snooze, SnoozeFor, Toward, WhileInUse,
+    Allowance, Governor, Hours, Metering, Moment, Pace, Power, Preferences, Profile, Readings, Run,
+    Schedule, Screen, Snooze, SnoozeFor, Toward, WhileInUse,
 };
 use apoidea_model::Time;
 use proptest::prelude::*;
@@ -16,9 +16,14 @@ fn moment(seconds: u64) -> Moment {
 }
 
 fn profile() -> impl Strategy<Value = Profile> {
-    (0..200u32, 0..5000u32, 0..5000u32, 0..64u32).prop_map(|(cpu_percent, down_kib, up_kib, fetches)| {
-        Profile { cpu_percent, down_kib, up_kib, fetches }
-    })
+    (0..200u32, 0..5000u32, 0..5000u32, 0..64u32).prop_map(
+        |(cpu_percent, down_kib, up_kib, fetches)| Profile {
+            cpu_percent,
+            down_kib,
+            up_kib,
+            fetches,
+        },
+    )
 }
 
 fn toward() -> impl Strategy<Value = Toward> {
@@ -86,9 +91,21 @@ fn is_within(less: &Allowance, more: &Allowance) -> bool {
 
 /// The same preferences with one thing made stricter.
 fn stricter(mut preferences: Preferences, which: usize) -> Preferences {
-    let tighten = |limit: &mut u32| *limit = if *limit == 0 { 100 } else { (*limit / 2).max(1) };
+    let tighten = |limit: &mut u32| {
+        *limit = if *limit == 0 {
+            100
+        } else {
+            (*limit / 2).max(1)
+        }
+    };
     match which {
-        0 => preferences.run = if preferences.run == Run::Always { Run::WhenIdle } else { Run::Never },
+        0 => {
+            preferences.run = if preferences.run == Run::Always {
+                Run::WhenIdle
+            } else {
+                Run::Never
+            }
+        }
         1 => preferences.while_in_use = WhileInUse::Off,
         2 => preferences.on_battery = Toward::Pause,
         3 => preferences.on_metered = Toward::Pause,

@@ -1,9 +1,10 @@
 //! Which IP addresses belong to the open Internet, and which a stranger's URL must never lead to.
 //!
-//! The crawler sits inside a volunteer's home network, so the table is our own and complete: every range of the IANA
-//! IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), also those marked globally reachable, since no web
-//! site lives there; multicast (RFC 5771, RFC 4291); and all of IPv6 outside 2000::/3, which nobody was given.
-//! Who resolves names, and what to do about a refused address, is left to the fetcher.
+//! The crawler sits inside a volunteer's home network, so the table is our own and complete: every
+//! range of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), also those marked
+//! globally reachable, since no web site lives there; multicast (RFC 5771, RFC 4291); and all of
+//! IPv6 outside 2000::/3, which nobody was given. Who resolves names, and what to do about a
+//! refused address, is left to the fetcher.
 
 use serde::{Deserialize, Serialize};
 use std::{
@@ -22,10 +23,13 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Looks the address up. An IPv4 address in its IPv6 clothes (`::ffff:a.b.c.d`) is judged by what it wears them
-    /// over; addresses that a gateway would translate (NAT64, 6to4, Teredo) are special whatever they contain.
+    /// Looks the address up. An IPv4 address in its IPv6 clothes (`::ffff:a.b.c.d`) is judged by
+    /// what it wears them over; addresses that a gateway would translate (NAT64, 6to4, Teredo) are
+    /// special whatever they contain.
     pub fn of(address: IpAddr) -> Reach {
-        let found = SPECIAL.iter().find(|(network, _)| network.contains(address));
+        let found = SPECIAL
+            .iter()
+            .find(|(network, _)| network.contains(address));
         found.map_or(Reach::Global, |&(_, what)| Reach::Special(what))
     }
 }
@@ -35,9 +39,11 @@ pub fn is_global(address: IpAddr) -> bool {
     Reach::of(address) == Reach::Global
 }
 
-/// A range of addresses that share their first bits, written `10.0.0.0/8`. A single address is a network of one.
+/// A range of addresses that share their first bits, written `10.0.0.0/8`. A single address is a
+/// network of one.
 ///
-/// IPv4 networks contain the IPv4-mapped spelling of their addresses; IPv6 networks never contain IPv4 addresses.
+/// IPv4 networks contain the IPv4-mapped spelling of their addresses; IPv6 networks never contain
+/// IPv4 addresses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Network {
@@ -70,7 +76,8 @@ pub enum InvalidNetwork {
 }
 
 impl Network {
-    /// Longest spelling that is looked at: a full IPv6 address ending in dotted form, a slash and three digits.
+    /// Longest spelling that is looked at: a full IPv6 address ending in dotted form, a slash and
+    /// three digits.
     const MAX_CHARS: usize = 49;
 
     /// Is the address in this network?
@@ -86,10 +93,12 @@ impl Network {
         }
     }
 
-    /// Is all of it special? Only such a network can be somebody's own; one that reaches into the open Internet
-    /// cannot be declared private.
+    /// Is all of it special? Only such a network can be somebody's own; one that reaches into the
+    /// open Internet cannot be declared private.
     pub fn is_special(&self) -> bool {
-        SPECIAL.iter().any(|(range, _)| range.prefix <= self.prefix && range.contains(self.first))
+        SPECIAL
+            .iter()
+            .any(|(range, _)| range.prefix <= self.prefix && range.contains(self.first))
     }
 
     /// The lowest address.
@@ -100,8 +109,12 @@ impl Network {
     /// The highest address.
     pub fn last(&self) -> IpAddr {
         match self.first {
-            IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits() | !mask_v4(self.prefix)).into(),
-            IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits() | !mask_v6(self.prefix)).into(),
+            IpAddr::V4(first) => {
+                Ipv4Addr::from_bits(first.to_bits() | !mask_v4(self.prefix)).into()
+            }
+            IpAddr::V6(first) => {
+                Ipv6Addr::from_bits(first.to_bits() | !mask_v6(self.prefix)).into()
+            }
         }
     }
 
@@ -117,18 +130,28 @@ impl Network {
     /// `::ffff:10.0.0.0/104` is `10.0.0.0/8`.
     fn unmapped(self) -> Self {
         match (self.first.to_canonical(), self.prefix.checked_sub(96)) {
-            (first @ IpAddr::V4(_), Some(prefix)) if self.first.is_ipv6() => Network { first, prefix },
+            (first @ IpAddr::V4(_), Some(prefix)) if self.first.is_ipv6() => {
+                Network { first, prefix }
+            }
             _ => self,
         }
     }
 }
 
 const fn mask_v4(prefix: u8) -> u32 {
-    if prefix == 0 { 0 } else { u32::MAX << (32 - prefix) }
+    if prefix == 0 {
+        0
+    } else {
+        u32::MAX << (32 - prefix)
+    }
 }
 
 const fn mask_v6(prefix: u8) -> u128 {
-    if prefix == 0 { 0 } else { u128::MAX << (128 - prefix) }
+    if prefix == 0 {
+        0
+    } else {
+        u128::MAX << (128 - prefix)
+    }
 }
 
 impl FromStr for Network {
@@ -136,18 +159,27 @@ impl FromStr for Network {
 
     fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
         let text = text.trim();
-        let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
+        let (address, prefix) = text
+            .split_once('/')
+            .map_or((text, None), |(a, p)| (a, Some(p)));
         let shown = |text: &str| text.chars().take(Self::MAX_CHARS).collect::<String>();
-        let address: IpAddr = address.parse().map_err(|_| InvalidNetwork::Address(shown(address)))?;
+        let address: IpAddr = address
+            .parse()
+            .map_err(|_| InvalidNetwork::Address(shown(address)))?;
         let max = if address.is_ipv4() { 32 } else { 128 };
         let prefix = match prefix {
             None => max,
-            Some(digits) => parse_prefix(digits, max)
-                .ok_or_else(|| InvalidNetwork::Prefix { text: shown(digits), max })?,
+            Some(digits) => parse_prefix(digits, max).ok_or_else(|| InvalidNetwork::Prefix {
+                text: shown(digits),
+                max,
+            })?,
         };
         let network = Network::around(address, prefix);
         if network.first != address {
-            return Err(InvalidNetwork::HostBits { written: shown(text), network: network.unmapped() });
+            return Err(InvalidNetwork::HostBits {
+                written: shown(text),
+                network: network.unmapped(),
+            });
         }
         Ok(network.unmapped())
     }
@@ -155,7 +187,10 @@ impl FromStr for Network {
 
 fn parse_prefix(digits: &str, max: u8) -> Option<u8> {
     let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    digits.parse().ok().filter(|&prefix| is_number && prefix <= max)
+    digits
+        .parse()
+        .ok()
+        .filter(|&prefix| is_number && prefix <= max)
 }
 
 impl TryFrom<String> for Network {
@@ -186,19 +221,28 @@ impl fmt::Debug for Network {
 
 const fn v4(octets: [u8; 4], prefix: u8) -> Network {
     let [a, b, c, d] = octets;
-    Network { first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix }
+    Network {
+        first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
+        prefix,
+    }
 }
 
 const fn v6(bits: u128, prefix: u8) -> Network {
-    Network { first: IpAddr::V6(Ipv6Addr::from_bits(bits << (128 - prefix))), prefix }
+    Network {
+        first: IpAddr::V6(Ipv6Addr::from_bits(bits << (128 - prefix))),
+        prefix,
+    }
 }
 
-/// Every special range, the narrower before the wider so that the reason is the more telling one. IPv6 networks are
-/// written as their leading bits alone, cut off after `prefix` bits.
+/// Every special range, the narrower before the wider so that the reason is the more telling one.
+/// IPv6 networks are written as their leading bits alone, cut off after `prefix` bits.
 const SPECIAL: &[(Network, &str)] = &[
     (v4([0, 0, 0, 0], 8), "this network (RFC 791)"),
     (v4([10, 0, 0, 0], 8), "private use (RFC 1918)"),
-    (v4([100, 64, 0, 0], 10), "shared by customers of a provider (RFC 6598)"),
+    (
+        v4([100, 64, 0, 0], 10),
+        "shared by customers of a provider (RFC 6598)",
+    ),
     (v4([127, 0, 0, 0], 8), "loopback (RFC 1122)"),
     (v4([169, 254, 0, 0], 16), "link-local (RFC 3927)"),
     (v4([172, 16, 0, 0], 12), "private use (RFC 1918)"),
@@ -206,7 +250,10 @@ const SPECIAL: &[(Network, &str)] = &[
     (v4([192, 0, 2, 0], 24), "documentation (RFC 5737)"),
     (v4([192, 31, 196, 0], 24), "AS112 name servers (RFC 7535)"),
     (v4([192, 52, 193, 0], 24), "multicast tunnels (RFC 7450)"),
-    (v4([192, 88, 99, 0], 24), "6to4 relays, deprecated (RFC 7526)"),
+    (
+        v4([192, 88, 99, 0], 24),
+        "6to4 relays, deprecated (RFC 7526)",
+    ),
     (v4([192, 168, 0, 0], 16), "private use (RFC 1918)"),
     (v4([192, 175, 48, 0], 24), "AS112 name servers (RFC 7534)"),
     (v4([198, 18, 0, 0], 15), "benchmarking (RFC 2544)"),
@@ -219,8 +266,14 @@ const SPECIAL: &[(Network, &str)] = &[
     (v6(1, 128), "loopback (RFC 4291)"),
     (v6(0, 96), "IPv4-compatible, deprecated (RFC 4291)"),
     (v6(0xffff_0000, 96), "IPv4-translated (RFC 2765)"),
-    (v6(0x0064_ff9b_0000_0000_0000_0000, 96), "IPv4 behind a translator (RFC 6052)"),
-    (v6(0x0064_ff9b_0001, 48), "IPv4 behind a local translator (RFC 8215)"),
+    (
+        v6(0x0064_ff9b_0000_0000_0000_0000, 96),
+        "IPv4 behind a translator (RFC 6052)",
+    ),
+    (
+        v6(0x0064_ff9b_0001, 48),
+        "IPv4 behind a local translator (RFC 8215)",
+    ),
     (v6(0x0100_0000_0000_0000, 64), "discard only (RFC 6666)"),
     (v6(0x0100_0000_0000_0001, 64), "dummy prefix (RFC 9780)"),
     (v6(0x2001_0000, 32), "Teredo (RFC 4380)"),
@@ -229,7 +282,10 @@ const SPECIAL: &[(Network, &str)] = &[
     (v6(0x2001_0004_0112, 48), "AS112 name servers (RFC 7535)"),
     (v6(0x2001_0010 >> 4, 28), "ORCHID, deprecated (RFC 4843)"),
     (v6(0x2001_0020 >> 4, 28), "ORCHIDv2 (RFC 7343)"),
-    (v6(0x2001_0030 >> 4, 28), "drone remote identification (RFC 9374)"),
+    (
+        v6(0x2001_0030 >> 4, 28),
+        "drone remote identification (RFC 9374)",
+    ),
     (v6(0x2001_0000 >> 9, 23), "protocol assignments (RFC 2928)"),
     (v6(0x2001_0db8, 32), "documentation (RFC 3849)"),
     (v6(0x2002, 16), "6to4 (RFC 3056)"),
@@ -251,8 +307,8 @@ mod tests {
     use super::*;
     use crate::PageUrl;
 
-    /// First and last address of every range of both registries and of multicast, each with its outer neighbour's
-    /// reach: `+` is global, `-` belongs to another special range.
+    /// First and last address of every range of both registries and of multicast, each with its
+    /// outer neighbour's reach: `+` is global, `-` belongs to another special range.
     const RANGES: &[(&str, &str, &str)] = &[
         ("-", "0.0.0.0 0.255.255.255", "+"),
         ("+", "10.0.0.0 10.255.255.255", "+"),
@@ -289,9 +345,17 @@ mod tests {
         ("-", "2001:10:: 2001:1f:ffff:ffff:ffff:ffff:ffff:ffff", "-"),
         ("-", "2001:20:: 2001:2f:ffff:ffff:ffff:ffff:ffff:ffff", "-"),
         ("-", "2001:30:: 2001:3f:ffff:ffff:ffff:ffff:ffff:ffff", "-"),
-        ("+", "2001:db8:: 2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "+"),
+        (
+            "+",
+            "2001:db8:: 2001:db8:ffff:ffff:ffff:ffff:ffff:ffff",
+            "+",
+        ),
         ("+", "2002:: 2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "+"),
-        ("+", "2620:4f:8000:: 2620:4f:8000:ffff:ffff:ffff:ffff:ffff", "+"),
+        (
+            "+",
+            "2620:4f:8000:: 2620:4f:8000:ffff:ffff:ffff:ffff:ffff",
+            "+",
+        ),
         ("+", "3ffe:: 3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "-"),
         ("-", "3fff:: 3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff", "+"),
         ("+", "4000:: ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "-"),
@@ -310,8 +374,12 @@ mod tests {
     /// The address so many places away; past either end it stays at the end.
     fn shifted(address: IpAddr, by: i8) -> IpAddr {
         match address {
-            IpAddr::V4(a) => Ipv4Addr::from_bits(a.to_bits().saturating_add_signed(by.into())).into(),
-            IpAddr::V6(a) => Ipv6Addr::from_bits(a.to_bits().saturating_add_signed(by.into())).into(),
+            IpAddr::V4(a) => {
+                Ipv4Addr::from_bits(a.to_bits().saturating_add_signed(by.into())).into()
+            }
+            IpAddr::V6(a) => {
+                Ipv6Addr::from_bits(a.to_bits().saturating_add_signed(by.into())).into()
+            }
         }
     }
 
@@ -324,15 +392,22 @@ mod tests {
                 assert!(!is_global(address), "{address} is special");
             }
             for (neighbour, reach) in [(shifted(first, -1), before), (shifted(last, 1), after)] {
-                assert_eq!(is_global(neighbour), reach.contains('+'), "{neighbour} next to {first}–{last}");
+                assert_eq!(
+                    is_global(neighbour),
+                    reach.contains('+'),
+                    "{neighbour} next to {first}–{last}"
+                );
             }
         }
     }
 
     #[test]
     fn every_row_of_the_table_is_tested_by_its_ends() {
-        let tested =
-            |end: IpAddr| RANGES.iter().any(|(_, ends, _)| ends.split(' ').any(|text| ip(text) == end));
+        let tested = |end: IpAddr| {
+            RANGES
+                .iter()
+                .any(|(_, ends, _)| ends.split(' ').any(|text| ip(text) == end))
+        };
         let untested: Vec<_> = SPECIAL
             .iter()
             .filter(|(network, _)| !(tested(network.first()) || tested(network.last())))
@@ -413,9 +488,12 @@ mod tests {
             "[fe80::1]",
             "[fd00:ec2::254]",
         ] {
-            let url = PageUrl::parse(&format!("http://{host}/")).unwrap_or_else(|e| panic!("{host}: {e}"));
-            let address =
-                url.domain().ip().unwrap_or_else(|| panic!("{host} became the name {}", url.host()));
+            let url = PageUrl::parse(&format!("http://{host}/"))
+                .unwrap_or_else(|e| panic!("{host}: {e}"));
+            let address = url
+                .domain()
+                .ip()
+                .unwrap_or_else(|| panic!("{host} became the name {}", url.host()));
             assert!(!is_global(address), "{host} became {address}");
         }
     }
@@ -431,7 +509,10 @@ mod tests {
             "[::1",
             "127.0.0.09",
         ] {
-            assert!(PageUrl::parse(&format!("http://{host}/")).is_err(), "{host}");
+            assert!(
+                PageUrl::parse(&format!("http://{host}/")).is_err(),
+                "{host}"
+            );
         }
     }
 
@@ -453,11 +534,26 @@ mod tests {
     #[test]
     fn a_bad_network_says_what_is_wrong_with_it() {
         for (text, complaint) in [
-            ("home", r#""home" is not an IP address; a network is written like 10.0.0.0/8 or fd00::/8"#),
-            ("10.0.0.0/33", r#""33" is not a prefix length; it must be a number from 0 to 32"#),
-            ("fd00::/", r#""" is not a prefix length; it must be a number from 0 to 128"#),
-            ("10.0.0.0/+8", r#""+8" is not a prefix length; it must be a number from 0 to 32"#),
-            ("10.1.2.3/8", "10.1.2.3/8 is an address inside a network; the network itself is 10.0.0.0/8"),
+            (
+                "home",
+                r#""home" is not an IP address; a network is written like 10.0.0.0/8 or fd00::/8"#,
+            ),
+            (
+                "10.0.0.0/33",
+                r#""33" is not a prefix length; it must be a number from 0 to 32"#,
+            ),
+            (
+                "fd00::/",
+                r#""" is not a prefix length; it must be a number from 0 to 128"#,
+            ),
+            (
+                "10.0.0.0/+8",
+                r#""+8" is not a prefix length; it must be a number from 0 to 32"#,
+            ),
+            (
+                "10.1.2.3/8",
+                "10.1.2.3/8 is an address inside a network; the network itself is 10.0.0.0/8",
+            ),
         ] {
             assert_eq!(text.parse::<Network>().unwrap_err().to_string(), complaint);
         }
@@ -466,7 +562,10 @@ mod tests {
     #[test]
     fn a_network_contains_what_lies_between_its_ends() {
         let network: Network = "192.168.4.0/22".parse().unwrap();
-        assert_eq!((network.first(), network.last()), (ip("192.168.4.0"), ip("192.168.7.255")));
+        assert_eq!(
+            (network.first(), network.last()),
+            (ip("192.168.4.0"), ip("192.168.7.255"))
+        );
         for (text, inside) in [
             ("192.168.4.0", true),
             ("192.168.7.255", true),
@@ -492,7 +591,11 @@ mod tests {
             ("::/0", false),
             ("2000::/3", false),
         ] {
-            assert_eq!(text.parse::<Network>().unwrap().is_special(), special, "{text}");
+            assert_eq!(
+                text.parse::<Network>().unwrap().is_special(),
+                special,
+                "{text}"
+            );
         }
     }
 }

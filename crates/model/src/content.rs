@@ -13,16 +13,20 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub struct ContentHash([u8; 32]);
 
 impl ContentHash {
-    /// Hashes a body without its byte-order mark and surrounding white space and with every line end as `\n`, the
-    /// differences that servers and editors introduce without changing what a page says.
+    /// Hashes a body without its byte-order mark and surrounding white space and with every line
+    /// end as `\n`, the differences that servers and editors introduce without changing what a page
+    /// says.
     pub fn of_body(body: &[u8]) -> Self {
         Self::with_digest(body).0
     }
 
-    /// The same, and the body's own SHA-256 where it is a by-product: for all but pages with a byte-order mark, white
-    /// space at the beginning, or line ends of another kind.
+    /// The same, and the body's own SHA-256 where it is a by-product: for all but pages with a
+    /// byte-order mark, white space at the beginning, or line ends of another kind.
     pub fn with_digest(body: &[u8]) -> (Self, Option<[u8; 32]>) {
-        let trimmed = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii();
+        let trimmed = body
+            .strip_prefix(BYTE_ORDER_MARK)
+            .unwrap_or(body)
+            .trim_ascii();
         if memchr(b'\r', trimmed).is_some() {
             return (Self::of_lines(trimmed), None);
         }
@@ -44,7 +48,8 @@ impl ContentHash {
             match line.strip_suffix(b"\r") {
                 Some(line) => {
                     hasher.update(line);
-                    let line_feed_follows = lines.peek().is_some_and(|next| next.starts_with(b"\n"));
+                    let line_feed_follows =
+                        lines.peek().is_some_and(|next| next.starts_with(b"\n"));
                     if !line_feed_follows {
                         hasher.update(b"\n");
                     }
@@ -90,7 +95,12 @@ mod tests {
     #[test]
     fn line_ends_byte_order_mark_and_surrounding_space_do_not_matter() {
         let plain = ContentHash::of_body(b"a\nb");
-        for same in [&b"a\r\nb"[..], b"a\rb", b"\xef\xbb\xbfa\nb\n", b"  a\nb\r\n\r\n"] {
+        for same in [
+            &b"a\r\nb"[..],
+            b"a\rb",
+            b"\xef\xbb\xbfa\nb\n",
+            b"  a\nb\r\n\r\n",
+        ] {
             assert_eq!(ContentHash::of_body(same), plain, "{same:?}");
         }
         assert_eq!(plain.as_bytes()[..], Sha256::digest(b"a\nb")[..]);
@@ -110,7 +120,10 @@ mod tests {
             let (content, digest) = ContentHash::with_digest(body);
             assert_eq!(content, ContentHash::of_body(body));
             assert_eq!(digest.is_some(), is_given, "{body:?}");
-            assert!(digest.is_none_or(|digest| digest[..] == Sha256::digest(body)[..]), "{body:?}");
+            assert!(
+                digest.is_none_or(|digest| digest[..] == Sha256::digest(body)[..]),
+                "{body:?}"
+            );
         }
     }
 

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// Names a crawl; every crawl message carries one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct CrawlId(pub u64);
 
 impl CrawlId {

@@ -4,7 +4,8 @@ use crate::Key;
 use serde::{Deserialize, Serialize};
 use std::{borrow::Borrow, fmt, net::IpAddr, str::FromStr, sync::Arc};
 
-/// A canonical host name or IP literal, lower case, in its ASCII (punycode) form, without a trailing dot.
+/// A canonical host name or IP literal, lower case, in its ASCII (punycode) form, without a
+/// trailing dot.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Domain(Arc<str>);
@@ -36,15 +37,23 @@ impl Domain {
         Key::hash(self.as_str())
     }
 
-    /// The site this host is part of: the name directly below its public suffix (`www.a.co.uk` → `a.co.uk`), or the
-    /// host itself where there is none.
+    /// The site this host is part of: the name directly below its public suffix (`www.a.co.uk` →
+    /// `a.co.uk`), or the host itself where there is none.
     pub fn site(&self) -> &str {
-        if self.ip().is_some() { self.as_str() } else { psl::domain_str(&self.0).unwrap_or(&self.0) }
+        if self.ip().is_some() {
+            self.as_str()
+        } else {
+            psl::domain_str(&self.0).unwrap_or(&self.0)
+        }
     }
 
     /// The address, where the host is an IP literal instead of a name.
     pub fn ip(&self) -> Option<IpAddr> {
-        let text = self.0.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(&self.0);
+        let text = self
+            .0
+            .strip_prefix('[')
+            .and_then(|text| text.strip_suffix(']'))
+            .unwrap_or(&self.0);
         text.parse().ok()
     }
 }
@@ -53,10 +62,16 @@ impl FromStr for Domain {
     type Err = InvalidDomain;
 
     fn from_str(text: &str) -> Result<Self, InvalidDomain> {
-        let refuse = |why| InvalidDomain { text: text.chars().take(80).collect(), why };
-        let host = url::Host::parse(text.trim()).map_err(|_| refuse("not a valid name or address"))?;
+        let refuse = |why| InvalidDomain {
+            text: text.chars().take(80).collect(),
+            why,
+        };
+        let host =
+            url::Host::parse(text.trim()).map_err(|_| refuse("not a valid name or address"))?;
         let host = host.to_string();
-        canonical_host(&host).map(Self::from_canonical).map_err(refuse)
+        canonical_host(&host)
+            .map(Self::from_canonical)
+            .map_err(refuse)
     }
 }
 
@@ -67,7 +82,11 @@ pub(crate) fn canonical_host(host: &str) -> Result<&str, &'static str> {
         return Err("longer than 253 characters");
     }
     let is_name = !host.starts_with('[');
-    if is_name && host.split('.').any(|label| label.is_empty() || label.len() > 63) {
+    if is_name
+        && host
+            .split('.')
+            .any(|label| label.is_empty() || label.len() > 63)
+    {
         return Err("a label is empty or longer than 63 characters");
     }
     Ok(host)
@@ -141,6 +160,9 @@ mod tests {
     #[test]
     fn serde_refuses_what_parsing_refuses() {
         assert!(Domain::try_from("a..b".to_owned()).is_err());
-        assert_eq!("[::1]".parse::<Domain>().unwrap().ip(), Some("::1".parse().unwrap()));
+        assert_eq!(
+            "[::1]".parse::<Domain>().unwrap().ip(),
+            Some("::1".parse().unwrap())
+        );
     }
 }

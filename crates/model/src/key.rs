@@ -1,8 +1,9 @@
 //! A position on the 256-bit ring (Apoidea §2.1: peers and keys hash onto one m-bit ring).
 //!
-//! Arithmetic is modulo 2²⁵⁶ and big-endian, so the byte order of two keys is their order on the ring. Arcs run
-//! clockwise and are open at the start and closed at the end, as in Chord: `(from, to]`. People read and write a key as
-//! hexadecimal digits; on the wire and on disk it is its 32 bytes.
+//! Arithmetic is modulo 2²⁵⁶ and big-endian, so the byte order of two keys is their order on the
+//! ring. Arcs run clockwise and are open at the start and closed at the end, as in Chord: `(from,
+//! to]`. People read and write a key as hexadecimal digits; on the wire and on disk it is its 32
+//! bytes.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use sha2::{Digest, Sha256};
@@ -26,7 +27,8 @@ impl Key {
         Key(bytes)
     }
 
-    /// The SHA-256 of some bytes: where a domain name, a page body or a public key lies on the ring.
+    /// The SHA-256 of some bytes: where a domain name, a page body or a public key lies on the
+    /// ring.
     pub fn hash(bytes: impl AsRef<[u8]>) -> Self {
         Key(Sha256::digest(bytes.as_ref()).into())
     }
@@ -38,7 +40,11 @@ impl Key {
 
     /// The position 2^`exponent` further clockwise, where finger number `exponent` begins.
     pub fn plus_power_of_two(self, exponent: usize) -> Self {
-        assert!(exponent < Self::BITS, "a finger's exponent is below {}", Self::BITS);
+        assert!(
+            exponent < Self::BITS,
+            "a finger's exponent is below {}",
+            Self::BITS
+        );
         let mut addend = [0; 32];
         addend[31 - exponent / 8] = 1 << (exponent % 8);
         self.wrapping_add(Key(addend))
@@ -70,10 +76,15 @@ impl Key {
 
     /// Is this key in the arc `(from, to]`? The arc from a key to itself is the whole ring.
     pub fn in_arc(self, from: Self, to: Self) -> bool {
-        if from < to { from < self && self <= to } else { from < self || self <= to }
+        if from < to {
+            from < self && self <= to
+        } else {
+            from < self || self <= to
+        }
     }
 
-    /// Is this key strictly between `from` and `to`, clockwise? Between a key and itself lies everything else.
+    /// Is this key strictly between `from` and `to`, clockwise? Between a key and itself lies
+    /// everything else.
     pub fn between(self, from: Self, to: Self) -> bool {
         self != to && self != from && self.in_arc(from, to)
     }
@@ -95,7 +106,9 @@ impl fmt::Display for Key {
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0[..4].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.0[..4]
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -128,7 +141,9 @@ impl Serialize for Key {
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if deserializer.is_human_readable() {
-            String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+            String::deserialize(deserializer)?
+                .parse()
+                .map_err(D::Error::custom)
         } else {
             <[u8; 32]>::deserialize(deserializer).map(Key)
         }
@@ -151,7 +166,10 @@ mod tests {
         assert!(key(10).in_arc(key(250), key(10)));
         assert!(!key(250).in_arc(key(250), key(10)));
         assert!(!key(11).in_arc(key(250), key(10)));
-        assert!(key(7).in_arc(key(3), key(3)), "a ring of one owns everything");
+        assert!(
+            key(7).in_arc(key(3), key(3)),
+            "a ring of one owns everything"
+        );
         assert!(key(3).in_arc(key(3), key(3)));
         assert!(!key(3).between(key(3), key(3)));
     }
@@ -184,7 +202,9 @@ mod tests {
         let text = serde_json::to_string(&a).unwrap();
         assert_eq!(text, format!("\"{a}\""));
         assert_eq!(serde_json::from_str::<Key>(&text).unwrap(), a);
-        let wrong = serde_json::from_str::<Key>("\"abc\"").unwrap_err().to_string();
+        let wrong = serde_json::from_str::<Key>("\"abc\"")
+            .unwrap_err()
+            .to_string();
         assert!(wrong.contains("64 hexadecimal digits"), "{wrong}");
         let bytes = postcard::to_stdvec(&a).unwrap();
         assert_eq!(bytes, a.as_bytes());

@@ -1,7 +1,8 @@
-//! The nouns every other crate speaks in: keys on the ring, peers, domains, URLs, content hashes, links.
+//! The nouns every other crate speaks in: keys on the ring, peers, domains, URLs, content hashes,
+//! links.
 //!
-//! Nothing here does I/O, reads a clock or draws a random number. A value of one of these types is valid by
-//! construction: whoever holds a [`PageUrl`] need not canonicalise it again.
+//! Nothing here does I/O, reads a clock or draws a random number. A value of one of these types is
+//! valid by construction: whoever holds a [`PageUrl`] need not canonicalise it again.
 
 mod address;
 mod content;

@@ -34,6 +34,7 @@ pub struct LinkBatch {
 }
 
 impl LinkBatch {
-    /// Most links in a batch, so that a full batch of longest URLs still has a bounded size on the wire.
+    /// Most links in a batch, so that a full batch of longest URLs still has a bounded size on the
+    /// wire.
     pub const MAX_LINKS: usize = 256;
 }

@@ -1,8 +1,9 @@
 //! The canonical URL of a page.
 //!
-//! One page, one spelling: the WHATWG parser settles scheme, case of the host, default ports, dot segments and IDNA;
-//! this module adds what it leaves open: no fragment, no user info, no trailing dot of the host, no empty query, and
-//! one form of percent-encoding (RFC 3986 §6.2.2: upper-case digits, unreserved characters decoded).
+//! One page, one spelling: the WHATWG parser settles scheme, case of the host, default ports, dot
+//! segments and IDNA; this module adds what it leaves open: no fragment, no user info, no trailing
+//! dot of the host, no empty query, and one form of percent-encoding (RFC 3986 §6.2.2: upper-case
+//! digits, unreserved characters decoded).
 
 use crate::{
     Key,
@@ -58,8 +59,8 @@ impl PageUrl {
         Self::from_url(self.to_url().join(reference)?)
     }
 
-    /// What [`Self::join`] says, at a fifth of its cost, where that can be told at sight: for a path of plain characters
-    /// on this page's own origin. `None` for all else.
+    /// What [`Self::join`] says, at a fifth of its cost, where that can be told at sight: for a
+    /// path of plain characters on this page's own origin. `None` for all else.
     pub fn join_plain(&self, reference: &str) -> Option<Self> {
         let path = reference.strip_prefix(self.origin()).unwrap_or(reference);
         let is_relative = !path.starts_with('/') && path.len() == reference.len();
@@ -99,8 +100,8 @@ impl PageUrl {
             url.set_query(None);
         }
         let text = match normalise_escapes(url.as_str()) {
-            // A decoded character can complete a dot segment (`/%2E./` is one already, `/.%2e%41/` is not), so the
-            // parser has the last word.
+            // A decoded character can complete a dot segment (`/%2E./` is one already, `/.%2e%41/`
+            // is not), so the parser has the last word.
             Some(text) => String::from(Url::parse(&text)?),
             None => String::from(url),
         };
@@ -134,7 +135,9 @@ impl PageUrl {
     pub fn port(&self) -> u16 {
         let default = if self.is_https() { 443 } else { 80 };
         let explicit = self.authority()[self.host().len()..].strip_prefix(':');
-        explicit.and_then(|port| port.parse().ok()).unwrap_or(default)
+        explicit
+            .and_then(|port| port.parse().ok())
+            .unwrap_or(default)
     }
 
     /// Scheme, host and port: what a robots.txt is valid for.
@@ -156,7 +159,10 @@ impl PageUrl {
     /// The fingerprint that seen-filters remember, the same on every peer.
     pub fn hash(&self) -> UrlHash {
         let digest = Key::hash(self.as_str());
-        let (first, _) = digest.as_bytes().split_first_chunk().expect("a key has 32 bytes, more than 8");
+        let (first, _) = digest
+            .as_bytes()
+            .split_first_chunk()
+            .expect("a key has 32 bytes, more than 8");
         UrlHash(u64::from_be_bytes(*first))
     }
 
@@ -170,7 +176,11 @@ impl PageUrl {
     }
 
     fn authority_start(&self) -> usize {
-        if self.is_https() { "https://".len() } else { "http://".len() }
+        if self.is_https() {
+            "https://".len()
+        } else {
+            "http://".len()
+        }
     }
 
     fn path_start(&self) -> usize {
@@ -180,7 +190,11 @@ impl PageUrl {
 }
 
 fn check_length(bytes: usize) -> Result<(), InvalidUrl> {
-    if bytes > PageUrl::MAX_BYTES { Err(InvalidUrl::TooLong(bytes)) } else { Ok(()) }
+    if bytes > PageUrl::MAX_BYTES {
+        Err(InvalidUrl::TooLong(bytes))
+    } else {
+        Ok(())
+    }
 }
 
 /// Does a character mean only itself in a path? Neither `:` nor `%` does.
@@ -188,14 +202,17 @@ fn stands_for_itself(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"/.-_~+,=@".contains(&byte)
 }
 
-/// Appends a path to a text that ends with a slash, resolving dot segments up to the slash before `root`.
+/// Appends a path to a text that ends with a slash, resolving dot segments up to the slash before
+/// `root`.
 fn push_segments(text: &mut String, root: usize, path: &str) {
     let mut segments = path.split('/').peekable();
     while let Some(segment) = segments.next() {
         match segment {
             "." => {}
             ".." => {
-                let parent = text[..text.len() - 1].rfind('/').map_or(root, |slash| slash + 1);
+                let parent = text[..text.len() - 1]
+                    .rfind('/')
+                    .map_or(root, |slash| slash + 1);
                 text.truncate(parent.max(root));
             }
             _ => {
@@ -218,7 +235,8 @@ fn normalise_escapes(text: &str) -> Option<String> {
         };
         from = at + 3;
         let unreserved = value.is_ascii_alphanumeric() || b"-._~".contains(&value);
-        let is_canonical = !unreserved && !text[at + 1..from].bytes().any(|b| b.is_ascii_lowercase());
+        let is_canonical =
+            !unreserved && !text[at + 1..from].bytes().any(|b| b.is_ascii_lowercase());
         if is_canonical {
             continue;
         }
@@ -239,7 +257,11 @@ fn normalise_escapes(text: &str) -> Option<String> {
 
 fn escaped_byte(digits: &str) -> Option<u8> {
     let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
-    if is_hex { u8::from_str_radix(digits, 16).ok() } else { None }
+    if is_hex {
+        u8::from_str_radix(digits, 16).ok()
+    } else {
+        None
+    }
 }
 
 impl FromStr for PageUrl {
@@ -298,9 +320,18 @@ mod tests {
             ("http://example.com./x", "http://example.com/x"),
             ("http://example.com.:8080/x", "http://example.com:8080/x"),
             ("http://bücher.example/", "http://xn--bcher-kva.example/"),
-            ("http://example.com/%7euser/%c3%A9", "http://example.com/~user/%C3%A9"),
-            ("http://example.com/é ü", "http://example.com/%C3%A9%20%C3%BC"),
-            ("http://example.com/a%2Fb%zz%4", "http://example.com/a%2Fb%zz%4"),
+            (
+                "http://example.com/%7euser/%c3%A9",
+                "http://example.com/~user/%C3%A9",
+            ),
+            (
+                "http://example.com/é ü",
+                "http://example.com/%C3%A9%20%C3%BC",
+            ),
+            (
+                "http://example.com/a%2Fb%zz%4",
+                "http://example.com/a%2Fb%zz%4",
+            ),
             ("http://example.com/?q=%41%26", "http://example.com/?q=A%26"),
             ("http://0x7f.1/", "http://127.0.0.1/"),
             ("http://2130706433/", "http://127.0.0.1/"),
@@ -309,31 +340,52 @@ mod tests {
             ("http:\\\\example.com\\a", "http://example.com/a"),
         ] {
             assert_eq!(canonical(text), expected, "{text}");
-            assert_eq!(canonical(expected), expected, "canonical means unchanged by a second pass");
+            assert_eq!(
+                canonical(expected),
+                expected,
+                "canonical means unchanged by a second pass"
+            );
         }
     }
 
     #[test]
     fn what_is_not_a_page_is_refused_with_its_reason() {
         let refused = |text: &str| PageUrl::parse(text).unwrap_err();
-        for text in ["javascript:alert(1)", "mailto:a@b.example", "data:text/html,x", "ftp://example.com/"] {
+        for text in [
+            "javascript:alert(1)",
+            "mailto:a@b.example",
+            "data:text/html,x",
+            "ftp://example.com/",
+        ] {
             assert!(matches!(refused(text), InvalidUrl::Scheme(_)), "{text}");
         }
         assert_eq!(refused("http://user@example.com/"), InvalidUrl::UserInfo);
         assert!(matches!(refused("/relative"), InvalidUrl::Syntax(_)));
         assert!(matches!(refused("http://a..b/"), InvalidUrl::Host(_)));
-        assert!(matches!(refused(&format!("http://a/{}", "x".repeat(2048))), InvalidUrl::TooLong(_)));
-        assert!(matches!(refused(&format!("http://a/{}", "é".repeat(700))), InvalidUrl::TooLong(_)));
+        assert!(matches!(
+            refused(&format!("http://a/{}", "x".repeat(2048))),
+            InvalidUrl::TooLong(_)
+        ));
+        assert!(matches!(
+            refused(&format!("http://a/{}", "é".repeat(700))),
+            InvalidUrl::TooLong(_)
+        ));
     }
 
     #[test]
     fn parts_are_where_the_text_says() {
         let url = PageUrl::parse("https://[::1]:8443/a/b?c=/d").unwrap();
-        assert_eq!((url.host(), url.port(), url.is_https()), ("[::1]", 8443, true));
+        assert_eq!(
+            (url.host(), url.port(), url.is_https()),
+            ("[::1]", 8443, true)
+        );
         assert_eq!(url.origin(), "https://[::1]:8443");
         assert_eq!((url.path(), url.path_and_query()), ("/a/b", "/a/b?c=/d"));
         let url = PageUrl::parse("http://example.com").unwrap();
-        assert_eq!((url.host(), url.port(), url.path_and_query()), ("example.com", 80, "/"));
+        assert_eq!(
+            (url.host(), url.port(), url.path_and_query()),
+            ("example.com", 80, "/")
+        );
         assert_eq!(url.domain().as_str(), "example.com");
     }
 
@@ -362,13 +414,21 @@ mod tests {
             "_-",
         ];
         let mut told = 0;
-        for page in ["https://e.example/a/b?c/d", "https://e.example/", "https://e.example/%7Eé//x/"] {
+        for page in [
+            "https://e.example/a/b?c/d",
+            "https://e.example/",
+            "https://e.example/%7Eé//x/",
+        ] {
             let page = PageUrl::parse(page).unwrap();
             for number in 0..PIECES.len().pow(4) {
                 let piece = |place: u32| PIECES[number / PIECES.len().pow(place) % PIECES.len()];
                 let reference = [piece(3), piece(2), piece(1), piece(0)].concat();
                 if let Some(at_sight) = page.join_plain(&reference) {
-                    assert_eq!(Ok(at_sight), page.join(&reference), "{reference:?} on {page}");
+                    assert_eq!(
+                        Ok(at_sight),
+                        page.join(&reference),
+                        "{reference:?} on {page}"
+                    );
                     told += 1;
                 }
             }
@@ -381,8 +441,14 @@ mod tests {
     #[test]
     fn references_resolve_against_the_page() {
         let page = PageUrl::parse("http://example.com/a/b").unwrap();
-        assert_eq!(page.join("../c#x").unwrap().as_str(), "http://example.com/c");
-        assert_eq!(page.join("//other.example").unwrap().as_str(), "http://other.example/");
+        assert_eq!(
+            page.join("../c#x").unwrap().as_str(),
+            "http://example.com/c"
+        );
+        assert_eq!(
+            page.join("//other.example").unwrap().as_str(),
+            "http://other.example/"
+        );
         assert!(page.join("mailto:x").is_err());
     }
 }

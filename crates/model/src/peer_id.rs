@@ -4,7 +4,8 @@ use crate::{InvalidKey, Key};
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// A peer's name and ring position, the hash of its public key. Peers are addressed by this, never by address.
+/// A peer's name and ring position, the hash of its public key. Peers are addressed by this, never
+/// by address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PeerId(Key);
@@ -57,7 +58,10 @@ mod tests {
         let named = BTreeMap::from([(id, 7)]);
         let text = serde_json::to_string(&named).unwrap();
         assert_eq!(text, format!("{{\"{id}\":7}}"));
-        assert_eq!(serde_json::from_str::<BTreeMap<PeerId, u8>>(&text).unwrap(), named);
+        assert_eq!(
+            serde_json::from_str::<BTreeMap<PeerId, u8>>(&text).unwrap(),
+            named
+        );
         assert_eq!(postcard::to_stdvec(&id).unwrap(), id.key().as_bytes());
     }
 }

@@ -12,7 +12,8 @@ pub struct Slot {
     pub sequence: u64,
 }
 
-/// A URL that was admitted and not yet settled. It stays in the queue on disk until its outcome is durable.
+/// A URL that was admitted and not yet settled. It stays in the queue on disk until its outcome is
+/// durable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     /// Where in the queue.

@@ -6,8 +6,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Milliseconds since the Unix epoch, or since the start of a simulation. It can be stored and sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+/// Milliseconds since the Unix epoch, or since the start of a simulation. It can be stored and
+/// sent.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct Time(u64);
 
 impl Time {
@@ -34,7 +37,9 @@ impl Time {
 
 impl From<SystemTime> for Time {
     fn from(time: SystemTime) -> Self {
-        let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let since_epoch = time
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
         Time(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
     }
 }
@@ -43,7 +48,10 @@ impl Add<Duration> for Time {
     type Output = Time;
 
     fn add(self, duration: Duration) -> Time {
-        Time(self.0.saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
+        Time(
+            self.0
+                .saturating_add(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)),
+        )
     }
 }
 
@@ -51,6 +59,9 @@ impl Sub<Duration> for Time {
     type Output = Time;
 
     fn sub(self, duration: Duration) -> Time {
-        Time(self.0.saturating_sub(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)))
+        Time(
+            self.0
+                .saturating_sub(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)),
+        )
     }
 }

@@ -1,12 +1,13 @@
 //! What a lookup costs over real QUIC: from memory (warm), and by the owner's own word (fresh).
 //!
-//! Run with `cargo run --release -p apoidea-overlay --example lookup_cost [peers] [seconds per row]`. All peers live in
-//! this process, each with its own transport on loopback, so a fresh lookup's CPU time is that of everyone it asks.
+//! Run with `cargo run --release -p apoidea-overlay --example lookup_cost [peers] [seconds per
+//! row]`. All peers live in this process, each with its own transport on loopback, so a fresh
+//! lookup's CPU time is that of everyone it asks.
 
 use apoidea_model::Key;
 use apoidea_overlay::{
-    AddressBook, AddressPolicy, Chord, ChordSettings, EntryPoint, Identity, Kind, Limits, LocalDiscovery,
-    Overlay, Place, Rate, RingSettings, Settings, Silent,
+    AddressBook, AddressPolicy, Chord, ChordSettings, EntryPoint, Identity, Kind, Limits,
+    LocalDiscovery, Overlay, Place, Rate, RingSettings, Settings, Silent,
 };
 use futures::{StreamExt, stream};
 use std::{
@@ -25,9 +26,16 @@ const OWNERS: usize = 3;
 
 /// A member that throttles nobody, in a neighbourhood of its own.
 fn start(number: u8, entry: Option<&Chord>) -> Chord {
-    let open = Rate { per_second: 1e9, burst: 1e9 };
-    let limits =
-        Limits { peer_rate: open, neighbourhood_rate: open, newcomer_rate: open, ..Limits::default() };
+    let open = Rate {
+        per_second: 1e9,
+        burst: 1e9,
+    };
+    let limits = Limits {
+        peer_rate: open,
+        neighbourhood_rate: open,
+        newcomer_rate: open,
+        ..Limits::default()
+    };
     let settings = Settings {
         listen: vec![(Ipv4Addr::new(127, 99, number, 1), 0).into()],
         addresses: AddressPolicy::Private,
@@ -35,8 +43,14 @@ fn start(number: u8, entry: Option<&Chord>) -> Chord {
         ..Settings::default()
     };
     let entry = entry.map(|chord| chord.transport().local_addresses()[0]);
-    let entry = entry.map(|address| EntryPoint { id: None, place: Place::Address(address) });
-    let ring = RingSettings { stabilize_every: Duration::from_secs(1), ..RingSettings::default() };
+    let entry = entry.map(|address| EntryPoint {
+        id: None,
+        place: Place::Address(address),
+    });
+    let ring = RingSettings {
+        stabilize_every: Duration::from_secs(1),
+        ..RingSettings::default()
+    };
     let chord = ChordSettings {
         entry_points: entry.into_iter().collect(),
         local_network: LocalDiscovery::Off,
@@ -44,8 +58,14 @@ fn start(number: u8, entry: Option<&Chord>) -> Chord {
         ..ChordSettings::default()
     };
     let identity = Identity::ephemeral().expect("the system has randomness");
-    Chord::start(identity, settings, chord, AddressBook::default(), Arc::new(Silent))
-        .expect("loopback can be listened on")
+    Chord::start(
+        identity,
+        settings,
+        chord,
+        AddressBook::default(),
+        Arc::new(Silent),
+    )
+    .expect("loopback can be listened on")
 }
 
 /// A ring in which each peer owns what lies after the one before it.
@@ -58,7 +78,12 @@ async fn ring(peers: u8) -> Vec<Chord> {
     }
     let share = |chord: &Chord| chord.standing().borrow().arc.map(|arc| arc.share());
     // All have joined, and no key has two owners.
-    while ring.iter().map(share).sum::<Option<f64>>().is_none_or(|sum| (sum - 1.0).abs() > 1e-9) {
+    while ring
+        .iter()
+        .map(share)
+        .sum::<Option<f64>>()
+        .is_none_or(|sum| (sum - 1.0).abs() > 1e-9)
+    {
         time::sleep(Duration::from_millis(100)).await;
     }
     ring
@@ -83,12 +108,19 @@ async fn look_up(asker: &Chord, number: u32, lookups: Lookups) -> Duration {
 }
 
 fn ring_requests(asker: &Chord) -> u64 {
-    asker.transport().traffic().kinds.get(&Kind::RING.as_byte()).map_or(0, |ring| ring.asked)
+    asker
+        .transport()
+        .traffic()
+        .kinds
+        .get(&Kind::RING.as_byte())
+        .map_or(0, |ring| ring.asked)
 }
 
 async fn measure(asker: &Chord, lookups: Lookups, parallel: usize, lasting: Duration) {
     let (before, start) = (ring_requests(asker), Instant::now());
-    let running = stream::iter(0..).map(|number| look_up(asker, number, lookups)).buffer_unordered(parallel);
+    let running = stream::iter(0..)
+        .map(|number| look_up(asker, number, lookups))
+        .buffer_unordered(parallel);
     let running = running.take_while(|_| std::future::ready(start.elapsed() < lasting));
     let mut times: Vec<Duration> = running.collect().await;
     let lasted = start.elapsed().as_secs_f64();
@@ -124,8 +156,17 @@ async fn compare(peers: u8, lasting: Duration) {
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let peers = arguments.next().map_or(PEERS, |peers| peers.parse().expect("peers, up to 255"));
-    let seconds = arguments.next().map_or(3, |seconds| seconds.parse().expect("seconds"));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.expect("threads can be started").block_on(compare(peers, Duration::from_secs(seconds)));
+    let peers = arguments
+        .next()
+        .map_or(PEERS, |peers| peers.parse().expect("peers, up to 255"));
+    let seconds = arguments
+        .next()
+        .map_or(3, |seconds| seconds.parse().expect("seconds"));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    runtime
+        .expect("threads can be started")
+        .block_on(compare(peers, Duration::from_secs(seconds)));
 }

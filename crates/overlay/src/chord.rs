@@ -1,7 +1,7 @@
 //! A ring that anyone may join: [`apoidea_chord::Ring`] driven over the transport.
 //!
-//! One task owns the ring ([`actor`]); another finds a way in and back in ([`bootstrap`]). This file is the face that
-//! both show to the crawler.
+//! One task owns the ring ([`actor`]); another finds a way in and back in ([`bootstrap`]). This
+//! file is the face that both show to the crawler.
 
 mod actor;
 mod bootstrap;
@@ -14,8 +14,8 @@ pub use entry_point::{EntryPoint, InvalidEntryPoint, Place};
 pub(crate) use mailbox::{decode, encode};
 
 use crate::{
-    AddressBook, Identity, Kind, LookupError, Overlay, Refusal, RequestError, Service, Settings, StartError,
-    Transport, overlay::ARC_CHANGES,
+    AddressBook, Identity, Kind, LookupError, Overlay, Refusal, RequestError, Service, Settings,
+    StartError, Transport, overlay::ARC_CHANGES,
 };
 use actor::Actor;
 use apoidea_chord::{Arc as RingArc, ArcChange, Freshness, Phase, Status};
@@ -39,7 +39,8 @@ const LOOKUP_DEADLINE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChordSettings {
-    /// Where to enter the ring; a few at random are tried at a time. Peers remembered from the last run are tried too.
+    /// Where to enter the ring; a few at random are tried at a time. Peers remembered from the last
+    /// run are tried too.
     pub entry_points: Vec<EntryPoint>,
     /// Are peers looked for on the local network?
     pub local_network: LocalDiscovery,
@@ -96,7 +97,8 @@ pub struct Chord {
 }
 
 impl Chord {
-    /// Begins to listen and to answer, and sets out to join. The book is what the last run remembered.
+    /// Begins to listen and to answer, and sets out to join. The book is what the last run
+    /// remembered.
     pub fn start(
         identity: Identity,
         transport: Settings,
@@ -110,8 +112,13 @@ impl Chord {
         let transport = Transport::start(identity, transport, book, doorman)?;
         let changes = broadcast::Sender::new(ARC_CHANGES);
         let stop = CancellationToken::new();
-        let (actor, standing) =
-            Actor::new(transport.clone(), mailbox.clone(), commands, changes.clone(), &chord);
+        let (actor, standing) = Actor::new(
+            transport.clone(),
+            mailbox.clone(),
+            commands,
+            changes.clone(),
+            &chord,
+        );
         tokio::spawn(stop.clone().run_until_cancelled_owned(actor.run()));
         let again = Arc::new(Notify::new());
         let bootstrap = Bootstrap::new(
@@ -123,7 +130,14 @@ impl Chord {
             again.clone(),
         );
         tokio::spawn(stop.clone().run_until_cancelled_owned(bootstrap.run()));
-        Ok(Chord { transport, mailbox, standing, changes, again, _stop: stop.drop_guard() })
+        Ok(Chord {
+            transport,
+            mailbox,
+            standing,
+            changes,
+            again,
+            _stop: stop.drop_guard(),
+        })
     }
 
     /// The transport underneath.
@@ -148,8 +162,8 @@ impl Chord {
         self.look_up(key, count, Freshness::Fresh).await
     }
 
-    /// Gives the place in the ring up and tells the neighbours. Questions are still answered, so that they can fetch
-    /// what they need to take over.
+    /// Gives the place in the ring up and tells the neighbours. Questions are still answered, so
+    /// that they can fetch what they need to take over.
     pub async fn leave(&self) {
         let (reply, left) = oneshot::channel();
         self.mailbox.send(Command::Leave(reply)).await;
@@ -174,7 +188,14 @@ impl Chord {
         freshness: Freshness,
     ) -> Result<Vec<PeerId>, LookupError> {
         let (reply, answer) = oneshot::channel();
-        self.mailbox.send(Command::LookUp { key, count, freshness, reply }).await;
+        self.mailbox
+            .send(Command::LookUp {
+                key,
+                count,
+                freshness,
+                reply,
+            })
+            .await;
         match time::timeout(LOOKUP_DEADLINE, answer).await {
             Ok(Ok(found)) => found,
             Ok(Err(_)) => Err(LookupError::Closed),
@@ -193,17 +214,27 @@ impl Overlay for Chord {
     }
 
     fn owns(&self, key: Key) -> bool {
-        self.standing.borrow().arc.is_some_and(|arc| arc.contains(key))
+        self.standing
+            .borrow()
+            .arc
+            .is_some_and(|arc| arc.contains(key))
     }
 
-    fn request(&self, to: PeerId, kind: Kind, body: Bytes) -> BoxFuture<'_, Result<Bytes, RequestError>> {
+    fn request(
+        &self,
+        to: PeerId,
+        kind: Kind,
+        body: Bytes,
+    ) -> BoxFuture<'_, Result<Bytes, RequestError>> {
         Box::pin(async move {
             let answer = self.transport.request(to, kind, body).await;
             match &answer {
                 Err(RequestError::Refused(Refusal::NotMine)) => {
                     self.mailbox.send(Command::Redirected(to)).await
                 }
-                Err(RequestError::Unreachable(_)) => self.mailbox.send(Command::Unreachable(to)).await,
+                Err(RequestError::Unreachable(_)) => {
+                    self.mailbox.send(Command::Unreachable(to)).await
+                }
                 _ => {}
             }
             answer

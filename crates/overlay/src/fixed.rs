@@ -1,7 +1,8 @@
-//! A network whose members are known beforehand: one company's machines, one laboratory's, one test's.
+//! A network whose members are known beforehand: one company's machines, one laboratory's, one
+//! test's.
 //!
-//! Everyone has the same list and so computes the same owners without asking. Who is down is found out by asking; its
-//! keys then belong to the next member clockwise, and come back when it does.
+//! Everyone has the same list and so computes the same owners without asking. Who is down is found
+//! out by asking; its keys then belong to the next member clockwise, and come back when it does.
 
 mod circle;
 mod member;
@@ -9,8 +10,8 @@ mod member;
 pub use member::Member;
 
 use crate::{
-    AddressBook, Identity, Kind, LookupError, Overlay, RequestError, Service, Settings, Source, StartError,
-    Transport, overlay::ARC_CHANGES,
+    AddressBook, Identity, Kind, LookupError, Overlay, RequestError, Service, Settings, Source,
+    StartError, Transport, overlay::ARC_CHANGES,
 };
 use apoidea_chord::ArcChange;
 use apoidea_model::{Key, PeerId};
@@ -38,13 +39,17 @@ const PROBES: usize = 16;
 pub struct FixedSettings {
     /// All members, this one among them.
     pub members: Vec<Member>,
-    /// Time between two questions to a member whether it is there; as often as useful connections are pinged.
+    /// Time between two questions to a member whether it is there; as often as useful connections
+    /// are pinged.
     pub probe_every_ms: u64,
 }
 
 impl Default for FixedSettings {
     fn default() -> Self {
-        FixedSettings { members: Vec::new(), probe_every_ms: 15_000 }
+        FixedSettings {
+            members: Vec::new(),
+            probe_every_ms: 15_000,
+        }
     }
 }
 
@@ -80,9 +85,17 @@ impl Fixed {
     pub fn over(transport: Transport, fixed: &FixedSettings) -> Self {
         let me = transport.me();
         for member in &fixed.members {
-            transport.learn(member.id, member.addresses.iter().copied(), Source::Configured);
+            transport.learn(
+                member.id,
+                member.addresses.iter().copied(),
+                Source::Configured,
+            );
         }
-        let others = fixed.members.iter().map(|member| member.id).filter(|id| *id != me);
+        let others = fixed
+            .members
+            .iter()
+            .map(|member| member.id)
+            .filter(|id| *id != me);
         let others: HashMap<_, _> = others.map(|id| (id, Arc::new(Notify::new()))).collect();
         transport.mark_useful(others.keys().copied());
         let shared = Arc::new(Shared {
@@ -98,7 +111,11 @@ impl Fixed {
             let watch = shared.clone().watch(*id, suspected.clone(), every);
             tokio::spawn(stop.clone().run_until_cancelled_owned(watch));
         }
-        Fixed { shared, others, _stop: stop.drop_guard() }
+        Fixed {
+            shared,
+            others,
+            _stop: stop.drop_guard(),
+        }
     }
 
     /// The transport underneath.
@@ -128,10 +145,19 @@ impl Overlay for Fixed {
     }
 
     fn owns(&self, key: Key) -> bool {
-        self.shared.circle.owners(key, 1, &self.shared.down()).first() == Some(&self.me())
+        self.shared
+            .circle
+            .owners(key, 1, &self.shared.down())
+            .first()
+            == Some(&self.me())
     }
 
-    fn request(&self, to: PeerId, kind: Kind, body: Bytes) -> BoxFuture<'_, Result<Bytes, RequestError>> {
+    fn request(
+        &self,
+        to: PeerId,
+        kind: Kind,
+        body: Bytes,
+    ) -> BoxFuture<'_, Result<Bytes, RequestError>> {
         Box::pin(async move {
             let answer = self.shared.transport.request(to, kind, body).await;
             if answer.as_ref().is_err_and(RequestError::is_absence)
@@ -150,10 +176,14 @@ impl Overlay for Fixed {
 
 impl Shared {
     fn down(&self) -> Arc<HashSet<PeerId>> {
-        self.down.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.down
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
-    /// Asks a member from time to time whether it is there, and at once when it is suspected not to be.
+    /// Asks a member from time to time whether it is there, and at once when it is suspected not to
+    /// be.
     async fn watch(self: Arc<Self>, id: PeerId, suspected: Arc<Notify>, every: Duration) {
         loop {
             let presence = self.probe(id).await;

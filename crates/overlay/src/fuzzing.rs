@@ -1,4 +1,5 @@
-//! A way for the fuzzer to what reads a stranger's bytes and is otherwise private. Only there with the feature `fuzzing`.
+//! A way for the fuzzer to what reads a stranger's bytes and is otherwise private. Only there with
+//! the feature `fuzzing`.
 
 use crate::{
     MAX_BODY_BYTES, NetworkId,
@@ -15,7 +16,9 @@ pub fn read_head(bytes: &[u8]) -> Option<(u8, usize)> {
 
 /// A hello of the open network, read and written again.
 pub fn rewrite_hello(bytes: &[u8]) -> Option<Vec<u8>> {
-    Hello::decode(bytes, &NetworkId::default()).ok().map(|hello| hello.encode())
+    Hello::decode(bytes, &NetworkId::default())
+        .ok()
+        .map(|hello| hello.encode())
 }
 
 /// A message of the ring, read and written again.

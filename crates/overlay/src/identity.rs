@@ -1,7 +1,8 @@
-//! Who this peer is: an Ed25519 key, made on first start and kept in one file that only its owner can read.
+//! Who this peer is: an Ed25519 key, made on first start and kept in one file that only its owner
+//! can read.
 //!
-//! The file is the key in PKCS#8 form and nothing else. It is written whole or not at all, and never overwritten: of
-//! two processes that start at once, both end up with the key of the first.
+//! The file is the key in PKCS#8 form and nothing else. It is written whole or not at all, and
+//! never overwritten: of two processes that start at once, both end up with the key of the first.
 
 use apoidea_model::PeerId;
 use rustls::{
@@ -69,7 +70,11 @@ impl Identity {
                 store(path, &new_key()?)?;
                 Self::load(path)
             }
-            Err(source) => Err(IdentityError::File { action: "look for", path: path.into(), source }),
+            Err(source) => Err(IdentityError::File {
+                action: "look for",
+                path: path.into(),
+                source,
+            }),
         }
     }
 
@@ -89,7 +94,11 @@ impl Identity {
     }
 
     fn load(path: &Path) -> Result<Self, IdentityError> {
-        let refuse = |source| IdentityError::File { action: "read", path: path.into(), source };
+        let refuse = |source| IdentityError::File {
+            action: "read",
+            path: path.into(),
+            source,
+        };
         let file = fs::File::open(path).map_err(refuse)?;
         let metadata = file.metadata().map_err(refuse)?;
         check_permissions(path, &metadata)?;
@@ -104,7 +113,10 @@ impl Identity {
         let key = any_eddsa_type(&PrivatePkcs8KeyDer::from(pkcs8)).map_err(|_| not_a_key())?;
         let public = key.public_key().ok_or_else(not_a_key)?.to_vec();
         let id = PeerId::of_public_key(&public);
-        Ok(Identity { id, key: Arc::new(CertifiedKey::new(vec![CertificateDer::from(public)], key)) })
+        Ok(Identity {
+            id,
+            key: Arc::new(CertifiedKey::new(vec![CertificateDer::from(public)], key)),
+        })
     }
 }
 
@@ -117,16 +129,26 @@ impl fmt::Debug for Identity {
 fn new_key() -> Result<Vec<u8>, IdentityError> {
     let randomness = ring::rand::SystemRandom::new();
     let document = ring::signature::Ed25519KeyPair::generate_pkcs8(&randomness);
-    document.map(|document| document.as_ref().to_vec()).map_err(|_| IdentityError::NoRandomness)
+    document
+        .map(|document| document.as_ref().to_vec())
+        .map_err(|_| IdentityError::NoRandomness)
 }
 
-/// Writes a temporary file beside `path`, forces it to disk and gives it its name. If another process was faster, its
-/// file stays.
+/// Writes a temporary file beside `path`, forces it to disk and gives it its name. If another
+/// process was faster, its file stays.
 fn store(path: &Path, pkcs8: &[u8]) -> Result<(), IdentityError> {
-    let refuse = |source| IdentityError::File { action: "write", path: path.into(), source };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let refuse = |source| IdentityError::File {
+        action: "write",
+        path: path.into(),
+        source,
+    };
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(refuse)?;
-    // On Unix a named temporary file is made with mode 0600; on Windows it inherits the user's private folder.
+    // On Unix a named temporary file is made with mode 0600; on Windows it inherits the user's
+    // private folder.
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(refuse)?;
     file.write_all(pkcs8).map_err(refuse)?;
     file.as_file().sync_all().map_err(refuse)?;
@@ -151,7 +173,14 @@ fn sync_folder(_: &Path) -> io::Result<()> {
 fn check_permissions(path: &Path, metadata: &fs::Metadata) -> Result<(), IdentityError> {
     use std::os::unix::fs::PermissionsExt;
     let mode = metadata.permissions().mode() & 0o777;
-    if mode & 0o077 == 0 { Ok(()) } else { Err(IdentityError::Exposed { path: path.into(), mode }) }
+    if mode & 0o077 == 0 {
+        Ok(())
+    } else {
+        Err(IdentityError::Exposed {
+            path: path.into(),
+            mode,
+        })
+    }
 }
 
 #[cfg(not(unix))]
@@ -178,7 +207,11 @@ mod tests {
     fn the_id_is_the_hash_of_the_public_key() {
         let identity = Identity::ephemeral().unwrap();
         let public = &identity.certified_key().cert[0];
-        assert_eq!(public.len(), 44, "an Ed25519 SubjectPublicKeyInfo is 12 bytes and the key");
+        assert_eq!(
+            public.len(),
+            44,
+            "an Ed25519 SubjectPublicKeyInfo is 12 bytes and the key"
+        );
         assert_eq!(PeerId::of_public_key(public), identity.id());
     }
 
@@ -189,7 +222,10 @@ mod tests {
         let start = || Identity::load_or_create(&path).unwrap().id();
         let ids = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(start)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect::<Vec<_>>()
         });
         assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     }
@@ -201,10 +237,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("identity");
         Identity::load_or_create(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let error = Identity::load_or_create(&path).unwrap_err();
-        assert!(matches!(error, IdentityError::Exposed { mode: 0o644, .. }), "{error}");
+        assert!(
+            matches!(error, IdentityError::Exposed { mode: 0o644, .. }),
+            "{error}"
+        );
     }
 
     #[test]

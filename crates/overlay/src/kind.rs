@@ -1,6 +1,7 @@
 //! What a request is about, as one byte on the wire.
 //!
-//! The overlay keeps the first few numbers to itself; all others belong to the crate above, which gives them meaning.
+//! The overlay keeps the first few numbers to itself; all others belong to the crate above, which
+//! gives them meaning.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -26,7 +27,10 @@ impl Kind {
     /// # Panics
     /// At compile time when used for a constant, if `index` is 240 or more.
     pub const fn free(index: u8) -> Kind {
-        assert!(index < u8::MAX - Self::FIRST_FREE + 1, "there are 240 free kinds");
+        assert!(
+            index < u8::MAX - Self::FIRST_FREE + 1,
+            "there are 240 free kinds"
+        );
         Kind(Self::FIRST_FREE + index)
     }
 
@@ -69,6 +73,10 @@ mod tests {
             assert_eq!(Kind::from_byte(kind.as_byte()), kind);
         }
         assert_eq!(Kind::free(239).as_byte(), 255);
-        assert!([Kind::HELLO, Kind::PING, Kind::RING].iter().all(|kind| kind.is_reserved()));
+        assert!(
+            [Kind::HELLO, Kind::PING, Kind::RING]
+                .iter()
+                .all(|kind| kind.is_reserved())
+        );
     }
 }

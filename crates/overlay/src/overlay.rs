@@ -1,6 +1,7 @@
 //! What the crawler needs of any lookup system, and no more.
 //!
-//! Peers are addressed by [`PeerId`] throughout: addresses change, are learned, and may lead through a relay.
+//! Peers are addressed by [`PeerId`] throughout: addresses change, are learned, and may lead
+//! through a relay.
 
 use crate::{Kind, Refusal};
 use apoidea_chord::ArcChange;
@@ -15,17 +16,23 @@ pub trait Overlay: Send + Sync + 'static {
     /// This peer.
     fn me(&self) -> PeerId;
 
-    /// The `count` distinct peers responsible for `key`, its owner first; fewer only if fewer peers exist.
+    /// The `count` distinct peers responsible for `key`, its owner first; fewer only if fewer peers
+    /// exist.
     fn owners(&self, key: Key, count: usize) -> BoxFuture<'_, Result<Vec<PeerId>, LookupError>>;
 
     /// Is this peer the owner of `key`, as far as it knows now?
     fn owns(&self, key: Key) -> bool;
 
     /// Asks a peer something. Dropping the future cancels the request at both ends.
-    fn request(&self, to: PeerId, kind: Kind, body: Bytes) -> BoxFuture<'_, Result<Bytes, RequestError>>;
+    fn request(
+        &self,
+        to: PeerId,
+        kind: Kind,
+        body: Bytes,
+    ) -> BoxFuture<'_, Result<Bytes, RequestError>>;
 
-    /// Tells from now on which parts of the ring this peer gained or lost. A receiver that lagged has missed some and
-    /// must compare everything it holds with its owners.
+    /// Tells from now on which parts of the ring this peer gained or lost. A receiver that lagged
+    /// has missed some and must compare everything it holds with its owners.
     fn arc_changes(&self) -> broadcast::Receiver<ArcChange>;
 }
 
@@ -81,6 +88,9 @@ pub enum RequestError {
 impl RequestError {
     /// Does this say that the peer itself is gone, rather than that it did not like the request?
     pub fn is_absence(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::Lost(_) | Self::TimedOut(_))
+        matches!(
+            self,
+            Self::Unreachable(_) | Self::Lost(_) | Self::TimedOut(_)
+        )
     }
 }

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-/// One question of another peer. The transport has bounded its size; its bytes are a stranger's all the same.
+/// One question of another peer. The transport has bounded its size; its bytes are a stranger's all
+/// the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// What it is about.
@@ -32,8 +33,9 @@ pub enum Refusal {
     NotMine,
 }
 
-/// Answers requests. Every call holds a slot until it returns, and there are boundedly many slots: a slow service
-/// slows its callers down, it never piles them up. A caller that went away drops the future.
+/// Answers requests. Every call holds a slot until it returns, and there are boundedly many slots:
+/// a slow service slows its callers down, it never piles them up. A caller that went away drops the
+/// future.
 pub trait Service: Send + Sync + 'static {
     /// Answers one request of the peer `from`, whose identity is proven.
     fn answer(&self, from: PeerId, request: Request) -> BoxFuture<'_, Result<Bytes, Refusal>>;

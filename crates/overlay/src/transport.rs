@@ -1,8 +1,9 @@
 //! QUIC between peers that prove who they are by their keys.
 //!
-//! A peer is asked by its id; which address that is, whether a connection exists already and who made it is decided
-//! here. One request is one bidirectional stream with one frame each way. A peer is a stranger: everything it can make
-//! this side hold, wait for or compute is bounded by [`Limits`].
+//! A peer is asked by its id; which address that is, whether a connection exists already and who
+//! made it is decided here. One request is one bidirectional stream with one frame each way. A peer
+//! is a stranger: everything it can make this side hold, wait for or compute is bounded by
+//! [`Limits`].
 //!
 //! Left to others: who is responsible for what, and what requests mean.
 
@@ -70,7 +71,8 @@ use tokio_util::{
 };
 use view::Observed;
 
-/// A running transport; clones share it. It stops with [`Transport::shut_down`], or when the last clone is dropped.
+/// A running transport; clones share it. It stops with [`Transport::shut_down`], or when the last
+/// clone is dropped.
 #[derive(Clone)]
 pub struct Transport {
     inner: Arc<Inner>,
@@ -135,7 +137,11 @@ impl Transport {
         let limits = &settings.limits;
         let inner = Arc::new(Inner {
             table: Mutex::new(Table::new(identity.id(), limits)),
-            gate: Mutex::new(Gate::new(limits.peer_rate, limits.neighbourhood_rate, limits.newcomer_rate)),
+            gate: Mutex::new(Gate::new(
+                limits.peer_rate,
+                limits.neighbourhood_rate,
+                limits.newcomer_rate,
+            )),
             identity,
             settings,
             service,
@@ -167,9 +173,14 @@ impl Transport {
         self.inner.me()
     }
 
-    /// Asks a peer something. Dropping the future cancels the request at both ends. A request to this peer itself is
-    /// answered by its own service.
-    pub async fn request(&self, to: PeerId, kind: Kind, body: Bytes) -> Result<Bytes, RequestError> {
+    /// Asks a peer something. Dropping the future cancels the request at both ends. A request to
+    /// this peer itself is answered by its own service.
+    pub async fn request(
+        &self,
+        to: PeerId,
+        kind: Kind,
+        body: Bytes,
+    ) -> Result<Bytes, RequestError> {
         let deadline = self.inner.settings.limits.request_deadline();
         time::timeout(deadline, self.inner.ask(to, kind, body))
             .await
@@ -178,16 +189,26 @@ impl Transport {
 
     /// Is the peer there? Connects if need be.
     pub async fn ping(&self, peer: PeerId) -> Result<(), RequestError> {
-        self.request(peer, Kind::PING, Bytes::new()).await.map(|_| ())
+        self.request(peer, Kind::PING, Bytes::new())
+            .await
+            .map(|_| ())
     }
 
     /// Dials an address without knowing who lives there; only for addresses that the user gave.
     pub async fn meet(&self, address: SocketAddr) -> Result<PeerId, DialError> {
-        self.inner.dial_one(address, Expected::Anyone).await.map(|link| link.peer)
+        self.inner
+            .dial_one(address, Expected::Anyone)
+            .await
+            .map(|link| link.peer)
     }
 
     /// Takes note of where a peer may be found.
-    pub fn learn(&self, peer: PeerId, addresses: impl IntoIterator<Item = SocketAddr>, source: Source) {
+    pub fn learn(
+        &self,
+        peer: PeerId,
+        addresses: impl IntoIterator<Item = SocketAddr>,
+        source: Source,
+    ) {
         if peer == self.me() {
             return;
         }
@@ -199,7 +220,9 @@ impl Transport {
 
     /// The addresses under which a peer would be dialled, best first.
     pub fn addresses(&self, peer: PeerId) -> Vec<SocketAddr> {
-        self.inner.book().addresses(peer, self.inner.settings.addresses)
+        self.inner
+            .book()
+            .addresses(peer, self.inner.settings.addresses)
     }
 
     /// Which addresses that others supply may be dialled.
@@ -212,8 +235,8 @@ impl Transport {
         self.inner.book().snapshot()
     }
 
-    /// Says which peers' connections are to be kept alive and never evicted, replacing what was said before. Only the
-    /// first [`Limits::USEFUL`] count.
+    /// Says which peers' connections are to be kept alive and never evicted, replacing what was
+    /// said before. Only the first [`Limits::USEFUL`] count.
     pub fn mark_useful(&self, peers: impl IntoIterator<Item = PeerId>) {
         self.inner.table().mark_useful(peers);
     }
@@ -225,10 +248,15 @@ impl Transport {
 
     /// The addresses that this peer listens on.
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
-        self.inner.ports.iter().filter_map(|port| port.endpoint().local_addr().ok()).collect()
+        self.inner
+            .ports
+            .iter()
+            .filter_map(|port| port.endpoint().local_addr().ok())
+            .collect()
     }
 
-    /// Limits what the crawler's requests and answers may use from now on; the overlay's own messages are exempt.
+    /// Limits what the crawler's requests and answers may use from now on; the overlay's own
+    /// messages are exempt.
     pub fn limit_bandwidth(&self, bandwidth: Bandwidth) {
         self.inner.throttle.set(bandwidth);
     }
@@ -259,7 +287,10 @@ impl Transport {
     }
 }
 
-fn open_ports(settings: &Settings, server: &quinn::ServerConfig) -> Result<Vec<Arc<Port>>, StartError> {
+fn open_ports(
+    settings: &Settings,
+    server: &quinn::ServerConfig,
+) -> Result<Vec<Arc<Port>>, StartError> {
     let mut failed = StartError::NoAddress;
     let mut ports = Vec::new();
     for &address in &settings.listen {
@@ -271,7 +302,11 @@ fn open_ports(settings: &Settings, server: &quinn::ServerConfig) -> Result<Vec<A
             }
         }
     }
-    if ports.is_empty() { Err(failed) } else { Ok(ports) }
+    if ports.is_empty() {
+        Err(failed)
+    } else {
+        Ok(ports)
+    }
 }
 
 impl Inner {
@@ -279,7 +314,12 @@ impl Inner {
         self.identity.id()
     }
 
-    async fn ask(self: &Arc<Self>, to: PeerId, kind: Kind, body: Bytes) -> Result<Bytes, RequestError> {
+    async fn ask(
+        self: &Arc<Self>,
+        to: PeerId,
+        kind: Kind,
+        body: Bytes,
+    ) -> Result<Bytes, RequestError> {
         if body.len() > MAX_BODY_BYTES {
             return Err(RequestError::TooLarge(body.len()));
         }
@@ -289,7 +329,8 @@ impl Inner {
         let sent = frame_bytes(&body);
         self.spend(Way::Up, kind, sent).await;
         let answer = match self.ask_once(to, kind, body.clone()).await? {
-            // The connection had ended without anyone noticing: nothing was sent, so a new one may carry it.
+            // The connection had ended without anyone noticing: nothing was sent, so a new one may
+            // carry it.
             Err(AskError::NotSent(_)) => self.ask_once(to, kind, body).await?,
             answer => answer,
         };
@@ -316,7 +357,10 @@ impl Inner {
     async fn ask_myself(&self, kind: Kind, body: Bytes) -> Result<Bytes, RequestError> {
         match kind {
             Kind::PING => Ok(Bytes::new()),
-            kind => Ok(self.service.answer(self.me(), Request { kind, body }).await?),
+            kind => Ok(self
+                .service
+                .answer(self.me(), Request { kind, body })
+                .await?),
         }
     }
 
@@ -377,7 +421,10 @@ impl Inner {
 
     fn close_ports(&self) {
         for port in &self.ports {
-            port.endpoint().close(quinn::VarInt::from_u32(Close::ShuttingDown as u32), b"shutting down");
+            port.endpoint().close(
+                quinn::VarInt::from_u32(Close::ShuttingDown as u32),
+                b"shutting down",
+            );
         }
     }
 

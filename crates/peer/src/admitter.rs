@@ -1,7 +1,8 @@
-//! The owner's side of a link batch: scope, traps, refusals, seen-filter, overflow; then durable in the domain's queue.
+//! The owner's side of a link batch: scope, traps, refusals, seen-filter, overflow; then durable in
+//! the domain's queue.
 //!
-//! The decision itself is [`Admission`]'s; this fetches what it needs (state, filter, queue) from memory or disk and
-//! turns its answer into changes of the store and news for the frontier.
+//! The decision itself is [`Admission`]'s; this fetches what it needs (state, filter, queue) from
+//! memory or disk and turns its answer into changes of the store and news for the frontier.
 
 use crate::{
     config::CrawlConfig, reach::Contactable, recent_links::RecentLinks, seen_cache::SeenCache,
@@ -15,8 +16,8 @@ use apoidea_model::{Domain, Link, LinkBatch, PageUrl, PeerId, Pending, Slot, Tim
 use apoidea_store::{Commit, CommitError, ReadError, Store};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Sequence numbers begin at the microsecond of the start, so that URLs keep their order when a queue moves to another
-/// peer, and after what the last run may have used: a block of this size.
+/// Sequence numbers begin at the microsecond of the start, so that URLs keep their order when a
+/// queue moves to another peer, and after what the last run may have used: a block of this size.
 const SEQUENCE_BLOCK: u64 = 1 << 32;
 const SEQUENCE_VALUE: &str = "sequence";
 /// The lowest bits tell whose number it is: a queue may hold numbers of several peers.
@@ -67,7 +68,9 @@ impl Admitter {
         now: Time,
     ) -> Result<Self, AdmitError> {
         let stored = store.value(SEQUENCE_VALUE)?;
-        let used = stored.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
+        let used = stored
+            .and_then(|bytes| bytes.try_into().ok())
+            .map_or(0, u64::from_be_bytes);
         let first = used.max(now.as_millis() * 1000);
         let mut commit = Commit::new();
         commit.set_value(SEQUENCE_VALUE, &(first + SEQUENCE_BLOCK).to_be_bytes());
@@ -90,8 +93,10 @@ impl Admitter {
                 only: config.only.clone(),
             },
             next_sequence: first,
-            tag: u64::from(u16::from_be_bytes([me.key().as_bytes()[0], me.key().as_bytes()[1]]))
-                >> (16 - TAG_BITS),
+            tag: u64::from(u16::from_be_bytes([
+                me.key().as_bytes()[0],
+                me.key().as_bytes()[1],
+            ])) >> (16 - TAG_BITS),
             queued: 0,
         })
     }
@@ -121,7 +126,8 @@ impl Admitter {
         &mut self.scope.by_hand
     }
 
-    /// Admits a batch. Its URLs are visible in the store afterwards, and durable after its next durable commit.
+    /// Admits a batch. Its URLs are visible in the store afterwards, and durable after its next
+    /// durable commit.
     pub(crate) fn admit(
         &mut self,
         batch: LinkBatch,
@@ -130,7 +136,8 @@ impl Admitter {
     ) -> Result<(), AdmitError> {
         let mut by_domain: BTreeMap<Domain, Vec<Link>> = BTreeMap::new();
         for link in batch.links {
-            // Before anything is looked up: most links of many pages lead where this peer does not go.
+            // Before anything is looked up: most links of many pages lead where this peer does not
+            // go.
             if let Err(reason) = self.scope.check(&link.url, now) {
                 note_dropped(&link, reason, desk);
                 continue;
@@ -151,7 +158,8 @@ impl Admitter {
         self.seen.set_budget(bytes);
     }
 
-    /// No more at a time than the seen-filter has room for; beyond that it would take new URLs for seen.
+    /// No more at a time than the seen-filter has room for; beyond that it would take new URLs for
+    /// seen.
     fn admit_in_portions(
         &mut self,
         domain: &Domain,
@@ -168,8 +176,13 @@ impl Admitter {
                     (Some(state), counters, reductions)
                 }
             };
-            let room = self.seen.filter(domain, counters.admitted, &reductions)?.room().max(1);
-            let rest = links.split_off(links.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
+            let room = self
+                .seen
+                .filter(domain, counters.admitted, &reductions)?
+                .room()
+                .max(1);
+            let rest =
+                links.split_off(links.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
             let decision = self.decide(domain, links, counters, &reductions)?;
             self.carry_out(domain, decision, state, desk, now)?;
             links = rest;
@@ -186,11 +199,16 @@ impl Admitter {
         desk: &mut Desk<'_>,
         now: Time,
     ) -> Result<(), AdmitError> {
-        decision.dropped.iter().for_each(|(link, reason)| note_dropped(link, *reason, desk));
+        decision
+            .dropped
+            .iter()
+            .for_each(|(link, reason)| note_dropped(link, *reason, desk));
         if decision.admitted.is_empty() {
             return Ok(());
         }
-        let is_stopped = state.as_ref().is_some_and(|state| state.stopped().is_some());
+        let is_stopped = state
+            .as_ref()
+            .is_some_and(|state| state.stopped().is_some());
         let entering = decision.admitted.len() as u64;
         let leaving = decision.evicted.len() as u64;
         let entered = self.enqueue(domain, decision, state, desk, now);
@@ -215,7 +233,11 @@ impl Admitter {
         let is_full = counters.queued + links.len() as u64 > self.quotas.queued_per_domain
             || self.queued + links.len() as u64 > self.quotas.queued_total;
         let worst: Vec<Slot> = if is_full {
-            self.store.worst(domain)?.map(|last| last.slot).into_iter().collect()
+            self.store
+                .worst(domain)?
+                .map(|last| last.slot)
+                .into_iter()
+                .collect()
         } else {
             Vec::new()
         };
@@ -241,13 +263,25 @@ impl Admitter {
         desk: &mut Desk<'_>,
         now: Time,
     ) -> Result<(), AdmitError> {
-        let hashes: Vec<_> = decision.admitted.iter().map(|admitted| admitted.hash).collect();
+        let hashes: Vec<_> = decision
+            .admitted
+            .iter()
+            .map(|admitted| admitted.hash)
+            .collect();
         let overflowed = decision.overflowed();
         let mut commit = Commit::new();
         commit.append_seen(domain, &hashes);
-        decision.evicted.iter().for_each(|&slot| commit.remove_pending(domain, slot));
-        let urls: Vec<Pending> = decision.admitted.into_iter().map(|admitted| self.place(admitted)).collect();
-        urls.iter().for_each(|pending| commit.put_pending(domain, pending));
+        decision
+            .evicted
+            .iter()
+            .for_each(|&slot| commit.remove_pending(domain, slot));
+        let urls: Vec<Pending> = decision
+            .admitted
+            .into_iter()
+            .map(|admitted| self.place(admitted))
+            .collect();
+        urls.iter()
+            .for_each(|pending| commit.put_pending(domain, pending));
         let wake = match state {
             None => None,
             Some(mut state) => {
@@ -263,7 +297,8 @@ impl Admitter {
             }
         };
         self.store.apply(&commit)?;
-        urls.iter().for_each(|pending| desk.recent.insert(&pending.url));
+        urls.iter()
+            .for_each(|pending| desk.recent.insert(&pending.url));
         match wake {
             Some(wake) => desk.frontier.handle(Event::Parked { wake }, now),
             // Ignored unless the domain is resident.
@@ -275,14 +310,22 @@ impl Admitter {
                     change.puts.extend(urls.iter().cloned());
                     change.removes.extend(&evicted);
                 }
-                desk.frontier
-                    .handle(Event::Admitted { domain: domain.clone(), urls, evicted, overflowed }, now);
+                desk.frontier.handle(
+                    Event::Admitted {
+                        domain: domain.clone(),
+                        urls,
+                        evicted,
+                        overflowed,
+                    },
+                    now,
+                );
             }
         }
         Ok(())
     }
 
-    /// Puts a domain among those on disk that have work; a domain that is still leaving memory, only once it has left.
+    /// Puts a domain among those on disk that have work; a domain that is still leaving memory,
+    /// only once it has left.
     fn park(
         &self,
         domain: &Domain,
@@ -299,10 +342,20 @@ impl Admitter {
     }
 
     fn place(&mut self, admitted: apoidea_crawl::Admitted) -> Pending {
-        let slot = Slot { rank: admitted.rank, sequence: self.next_sequence << TAG_BITS | self.tag };
+        let slot = Slot {
+            rank: admitted.rank,
+            sequence: self.next_sequence << TAG_BITS | self.tag,
+        };
         self.next_sequence += 1;
         let Link { url, depth, target } = admitted.link;
-        Pending { slot, url, depth, target, attempts: 0, not_before: Time::ZERO }
+        Pending {
+            slot,
+            url,
+            depth,
+            target,
+            attempts: 0,
+            not_before: Time::ZERO,
+        }
     }
 
     /// Drops the filter of a domain whose log was changed by others.
@@ -312,13 +365,20 @@ impl Admitter {
 
     /// What is known of a domain that is not in memory.
     pub(crate) fn load_state(&self, domain: &Domain) -> Result<DomainState, ReadError> {
-        Ok(self.store.domain(domain)?.map_or_else(DomainState::default, |bytes| decode_state(domain, &bytes)))
+        Ok(self
+            .store
+            .domain(domain)?
+            .map_or_else(DomainState::default, |bytes| decode_state(domain, &bytes)))
     }
 }
 
 /// Parks a domain; one that will never be asked again leaves the index.
 pub(crate) fn park(commit: &mut Commit, domain: &Domain, wake: Time) {
-    if wake == Time::NEVER { commit.unpark(domain) } else { commit.park(domain, wake) }
+    if wake == Time::NEVER {
+        commit.unpark(domain)
+    } else {
+        commit.park(domain, wake)
+    }
 }
 
 /// A domain's state as it is stored.
@@ -326,7 +386,8 @@ pub(crate) fn encode_state(state: &DomainState) -> Vec<u8> {
     postcard::to_stdvec(state).expect("numbers, times and rules always serialise")
 }
 
-/// A stored state; one that cannot be read is begun anew, which costs a robots.txt and the counters.
+/// A stored state; one that cannot be read is begun anew, which costs a robots.txt and the
+/// counters.
 pub(crate) fn decode_state(domain: &Domain, bytes: &[u8]) -> DomainState {
     postcard::from_bytes(bytes).unwrap_or_else(|error| {
         tracing::error!(%domain, %error, "the domain's state is damaged and begun anew");
@@ -365,7 +426,9 @@ impl Scope {
     }
 
     fn explain(&self, url: &PageUrl, now: Time) -> Result<(), String> {
-        self.contactable.check_url(url).map_err(|refusal| refusal.to_string())?;
+        self.contactable
+            .check_url(url)
+            .map_err(|refusal| refusal.to_string())?;
         if !self.is_wanted(url.host()) {
             return Err("its domain is not among those that crawl.only names".to_owned());
         }
@@ -379,16 +442,23 @@ impl Scope {
     }
 
     fn is_refused_by_hand(&self, host: &str) -> bool {
-        self.by_hand.iter().any(|domain| is_within(host, domain.as_str()))
+        self.by_hand
+            .iter()
+            .any(|domain| is_within(host, domain.as_str()))
     }
 
     fn is_wanted(&self, host: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|domain| is_within(host, domain.as_str()))
+        self.only.is_empty()
+            || self
+                .only
+                .iter()
+                .any(|domain| is_within(host, domain.as_str()))
     }
 }
 
 fn is_within(host: &str, domain: &str) -> bool {
-    host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    host.strip_suffix(domain)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 /// What is settled for good need not be looked at again when the next page links to it.

@@ -1,8 +1,9 @@
-//! Bodies of pages that wait long for the ring's word on their content, on the disk meanwhile (Apoidea §2.2: processing
-//! lags downloading, and spills).
+//! Bodies of pages that wait long for the ring's word on their content, on the disk meanwhile
+//! (Apoidea §2.2: processing lags downloading, and spills).
 //!
-//! The files have no name, so whatever ends the process removes them: such a page is still in its queue. That is also why
-//! the number of pages that wait stays bounded elsewhere, and only their memory is given back here.
+//! The files have no name, so whatever ends the process removes them: such a page is still in its
+//! queue. That is also why the number of pages that wait stays bounded elsewhere, and only their
+//! memory is given back here.
 
 use bytes::Bytes;
 use std::{
@@ -43,7 +44,10 @@ struct Room {
 
 impl Aside {
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Aside { folder, bytes: Arc::default() }
+        Aside {
+            folder,
+            bytes: Arc::default(),
+        }
     }
 
     /// Writes a body to the disk, where that is worth it and possible.
@@ -83,7 +87,10 @@ impl Room {
     fn take(all: &Arc<AtomicU64>, bytes: u64) -> Option<Self> {
         let fits = |taken: u64| (taken + bytes <= MAX_BYTES).then_some(taken + bytes);
         all.fetch_update(Relaxed, Relaxed, fits).ok()?;
-        Some(Room { all: all.clone(), taken: bytes })
+        Some(Room {
+            all: all.clone(),
+            taken: bytes,
+        })
     }
 }
 
@@ -105,7 +112,11 @@ mod tests {
         let body: Vec<u8> = (0..100_000_u32).map(|i| i as u8).collect();
         let on_disk = aside.put(&body).unwrap();
         assert_eq!(aside.bytes.load(Relaxed), 100_000);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left by a crash");
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            0,
+            "nothing is left by a crash"
+        );
         assert_eq!(on_disk.take().unwrap(), body);
         assert_eq!(aside.bytes.load(Relaxed), 0);
     }

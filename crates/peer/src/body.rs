@@ -1,7 +1,7 @@
 //! Undoing `Content-Encoding`, with a bound on what comes out.
 //!
-//! A body of two kilobytes can unpack to gigabytes, so decoding stops at the limit and says so. A body that is not what
-//! its header claims is taken as it is, which is what browsers do.
+//! A body of two kilobytes can unpack to gigabytes, so decoding stops at the limit and says so. A
+//! body that is not what its header claims is taken as it is, which is what browsers do.
 
 use bytes::Bytes;
 use std::io::Read;
@@ -27,7 +27,10 @@ pub enum Extent {
 /// Decodes `raw` according to its `Content-Encoding`, up to `limit` bytes.
 pub fn decode(raw: Bytes, extent: Extent, encoding: Option<&str>, limit: usize) -> Body {
     let is_gzip = raw.starts_with(&[0x1f, 0x8b]);
-    match encoding.map(|encoding| encoding.trim().to_ascii_lowercase()).as_deref() {
+    match encoding
+        .map(|encoding| encoding.trim().to_ascii_lowercase())
+        .as_deref()
+    {
         Some("gzip" | "x-gzip") if is_gzip => {
             unpack(flate2::read::MultiGzDecoder::new(&raw[..]), extent, limit)
         }
@@ -35,7 +38,11 @@ pub fn decode(raw: Bytes, extent: Extent, encoding: Option<&str>, limit: usize) 
         Some("br") => {
             let decoder = brotli_decompressor::Decompressor::new(&raw[..], 16 << 10);
             let body = unpack(decoder, extent, limit);
-            if body.bytes.is_empty() { Body { bytes: raw, extent } } else { body }
+            if body.bytes.is_empty() {
+                Body { bytes: raw, extent }
+            } else {
+                body
+            }
         }
         _ => Body { bytes: raw, extent },
     }
@@ -48,7 +55,14 @@ fn decode_deflate(raw: &Bytes, extent: Extent, limit: usize) -> Body {
         return body;
     }
     let body = unpack(flate2::read::DeflateDecoder::new(&raw[..]), extent, limit);
-    if body.bytes.is_empty() { Body { bytes: raw.clone(), extent } } else { body }
+    if body.bytes.is_empty() {
+        Body {
+            bytes: raw.clone(),
+            extent,
+        }
+    } else {
+        body
+    }
 }
 
 fn unpack(decoder: impl Read, extent: Extent, limit: usize) -> Body {
@@ -57,7 +71,10 @@ fn unpack(decoder: impl Read, extent: Extent, limit: usize) -> Body {
     let is_cut = bytes.len() > limit || outcome.is_err();
     bytes.truncate(limit);
     let extent = if is_cut { Extent::Truncated } else { extent };
-    Body { bytes: bytes.into(), extent }
+    Body {
+        bytes: bytes.into(),
+        extent,
+    }
 }
 
 #[cfg(test)]
@@ -78,16 +95,27 @@ mod tests {
     #[test]
     fn gzip_deflate_and_plain_bodies_are_read() {
         assert_eq!(decoded(gzip(b"hello"), "GZip").bytes, "hello");
-        let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+        let mut encoder =
+            flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(b"hello").unwrap();
-        assert_eq!(decoded(encoder.finish().unwrap().into(), "deflate").bytes, "hello");
-        assert_eq!(decoded(Bytes::from_static(b"hello"), "identity").bytes, "hello");
+        assert_eq!(
+            decoded(encoder.finish().unwrap().into(), "deflate").bytes,
+            "hello"
+        );
+        assert_eq!(
+            decoded(Bytes::from_static(b"hello"), "identity").bytes,
+            "hello"
+        );
     }
 
     #[test]
     fn a_mislabelled_body_is_taken_as_it_is() {
         for encoding in ["gzip", "deflate", "br"] {
-            assert_eq!(decoded(Bytes::from_static(b"<p>hello"), encoding).bytes, "<p>hello", "{encoding}");
+            assert_eq!(
+                decoded(Bytes::from_static(b"<p>hello"), encoding).bytes,
+                "<p>hello",
+                "{encoding}"
+            );
         }
     }
 

@@ -1,9 +1,9 @@
 //! Memory for bodies on their way, counted before it is taken.
 //!
-//! Bodies are what makes a crawl's memory jump: a thousand fetches hold two gigabytes within seconds, sooner than anything
-//! shrinks. So a fetch begins when there is room for a body of the size that was usual lately, and reads beyond that while
-//! there is room at all; the rest stays with the system and the server. A few of those that wait always go on, so that
-//! somebody ends.
+//! Bodies are what makes a crawl's memory jump: a thousand fetches hold two gigabytes within
+//! seconds, sooner than anything shrinks. So a fetch begins when there is room for a body of the
+//! size that was usual lately, and reads beyond that while there is room at all; the rest stays
+//! with the system and the server. A few of those that wait always go on, so that somebody ends.
 
 use crate::fetch::Wanted;
 use apoidea_governor::Allowance;
@@ -13,11 +13,13 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-/// The part of the memory limit that bodies may have. The database, the domains and what is being written have the rest.
+/// The part of the memory limit that bodies may have. The database, the domains and what is being
+/// written have the rest.
 const SHARE: f64 = 0.35;
 /// What a connection takes besides: the HTTP client reads up to 408 KiB at a time, but seldom.
 const BUFFER_BYTES: u64 = 128 << 10;
-/// A body is expected to be this large before any was seen: too large for most, so that a crawl begins with few fetches.
+/// A body is expected to be this large before any was seen: too large for most, so that a crawl
+/// begins with few fetches.
 const FIRST_GUESS_BYTES: f64 = 1_048_576.0;
 /// Bodies over which the expected size is averaged, about: it grows at once and shrinks slowly.
 const GROWS_OVER: f64 = 2.0;
@@ -70,7 +72,9 @@ impl Default for State {
 impl BodyMemory {
     /// Keeps to a part of the memory that the whole process may take.
     pub(crate) fn allow(&self, allowance: &Allowance) {
-        let limit = allowance.memory_bytes.map(|bytes| (bytes as f64 * SHARE) as u64);
+        let limit = allowance
+            .memory_bytes
+            .map(|bytes| (bytes as f64 * SHARE) as u64);
         let mut state = self.state();
         if (state.limit, state.is_paused) != (limit, allowance.is_paused()) {
             (state.limit, state.is_paused) = (limit, allowance.is_paused());
@@ -87,7 +91,13 @@ impl BodyMemory {
             if is_held { None } else { state.enter() }
         });
         let (number, reserved) = entered.await;
-        Holding { memory: self.clone(), number, wanted, reserved, bytes: 0 }
+        Holding {
+            memory: self.clone(),
+            number,
+            wanted,
+            reserved,
+            bytes: 0,
+        }
     }
 
     async fn wait_until<T>(&self, mut attempt: impl FnMut(&mut State) -> Option<T>) -> T {
@@ -133,7 +143,11 @@ impl State {
     /// A body has gone that took so much.
     fn learn(&mut self, bytes: u64) {
         let difference = bytes as f64 - self.expected;
-        let over = if difference > 0.0 { GROWS_OVER } else { SHRINKS_OVER };
+        let over = if difference > 0.0 {
+            GROWS_OVER
+        } else {
+            SHRINKS_OVER
+        };
         self.expected += difference / over;
     }
 }
@@ -164,7 +178,9 @@ impl Holding {
 
     /// Waits until there is room for a body that was put aside, and takes it.
     pub(crate) async fn bring_back(&mut self) {
-        self.memory.wait_until(|state| state.go_on(self.number)).await;
+        self.memory
+            .wait_until(|state| state.go_on(self.number))
+            .await;
         self.expect(self.bytes);
     }
 
@@ -174,7 +190,9 @@ impl Holding {
             return Duration::ZERO;
         }
         let begun = Instant::now();
-        self.memory.wait_until(|state| state.go_on(self.number)).await;
+        self.memory
+            .wait_until(|state| state.go_on(self.number))
+            .await;
         begun.elapsed()
     }
 }
@@ -208,12 +226,17 @@ mod tests {
     }
 
     fn allowance(memory_bytes: Option<u64>) -> Allowance {
-        Allowance { memory_bytes, ..Allowance::default() }
+        Allowance {
+            memory_bytes,
+            ..Allowance::default()
+        }
     }
 
     /// As many as may begin at once.
     fn entered(memory: &Arc<BodyMemory>) -> Vec<Holding> {
-        std::iter::from_fn(|| memory.enter(Wanted::Page).now_or_never()).take(10_000).collect()
+        std::iter::from_fn(|| memory.enter(Wanted::Page).now_or_never())
+            .take(10_000)
+            .collect()
     }
 
     #[tokio::test]
@@ -241,7 +264,10 @@ mod tests {
             memory.enter(Wanted::Page).await.note(2 * MIB);
         }
         let large = entered(&memory).len();
-        assert!(small > 5 * first && large < first, "{first}, {small}, {large}");
+        assert!(
+            small > 5 * first && large < first,
+            "{first}, {small}, {large}"
+        );
         assert!(large >= 45, "{large}");
     }
 
@@ -249,9 +275,13 @@ mod tests {
     async fn without_room_a_few_go_on_until_they_end() {
         let memory = limited(20 * MIB);
         let mut holdings = entered(&memory);
-        holdings.iter_mut().for_each(|holding| holding.note(2 * MIB));
-        let go_on: Vec<bool> =
-            holdings.iter().map(|holding| holding.wait_for_room().now_or_never().is_some()).collect();
+        holdings
+            .iter_mut()
+            .for_each(|holding| holding.note(2 * MIB));
+        let go_on: Vec<bool> = holdings
+            .iter()
+            .map(|holding| holding.wait_for_room().now_or_never().is_some())
+            .collect();
         assert_eq!(go_on.iter().filter(|goes| **goes).count(), MAX_AHEAD);
         let waiting = holdings.pop().unwrap();
         assert!(waiting.wait_for_room().now_or_never().is_none());
@@ -263,13 +293,18 @@ mod tests {
     async fn what_is_put_aside_makes_room_for_others() {
         let memory = limited(3 * MIB);
         let mut holdings = entered(&memory);
-        holdings.iter_mut().for_each(|holding| holding.note(2 * MIB));
+        holdings
+            .iter_mut()
+            .for_each(|holding| holding.note(2 * MIB));
         assert!(memory.enter(Wanted::Page).now_or_never().is_none());
         let mut aside = holdings.pop().unwrap();
         aside.put_aside();
         holdings.clear();
         assert_eq!(memory.state().taken, 0);
-        let other = memory.enter(Wanted::Page).now_or_never().expect("there is room");
+        let other = memory
+            .enter(Wanted::Page)
+            .now_or_never()
+            .expect("there is room");
         aside.bring_back().await;
         assert!(memory.state().taken > 3 * MIB);
         drop((other, aside));
@@ -279,7 +314,10 @@ mod tests {
     #[tokio::test]
     async fn a_higher_limit_counts_at_once_and_none_is_no_limit() {
         let memory = limited(1);
-        let first = memory.enter(Wanted::Page).now_or_never().expect("one is always let in");
+        let first = memory
+            .enter(Wanted::Page)
+            .now_or_never()
+            .expect("one is always let in");
         let mut second = std::pin::pin!(memory.enter(Wanted::Page));
         assert!(second.as_mut().now_or_never().is_none());
         memory.allow(&allowance(None));
@@ -294,7 +332,10 @@ mod tests {
         let first = memory.enter(Wanted::Page).await;
         let mut second = std::pin::pin!(memory.enter(Wanted::Page));
         assert!(second.as_mut().now_or_never().is_none());
-        memory.allow(&Allowance { pace: Pace::Paused, ..allowance(None) });
+        memory.allow(&Allowance {
+            pace: Pace::Paused,
+            ..allowance(None)
+        });
         drop(first);
         assert!(second.as_mut().now_or_never().is_none());
         memory.allow(&allowance(None));

@@ -1,8 +1,8 @@
 //! The settings of a peer: one TOML file, every field optional, each default beside its reason.
 //!
-//! A value out of range is refused while parsing, so the message carries the file, the line, the field and the range
-//! that would be right. What good citizenship fixes (user agent, robots, politeness towards global addresses) is
-//! deliberately not a setting.
+//! A value out of range is refused while parsing, so the message carries the file, the line, the
+//! field and the range that would be right. What good citizenship fixes (user agent, robots,
+//! politeness towards global addresses) is deliberately not a setting.
 
 use apoidea_model::{Domain, Network, PageUrl};
 use apoidea_overlay::{EntryPoint, LocalDiscovery, Member, NetworkId};
@@ -26,8 +26,9 @@ pub struct Config {
     pub archive: ArchiveConfig,
     /// How this peer finds and meets the others.
     pub network: NetworkConfig,
-    /// What the volunteer's computer may be used for, until the volunteer says otherwise through the API: a preset, single
-    /// fields, or both. Empty is a computer without a user: always, without limits.
+    /// What the volunteer's computer may be used for, until the volunteer says otherwise through
+    /// the API: a preset, single fields, or both. Empty is a computer without a user: always,
+    /// without limits.
     pub preferences: toml::Table,
     /// Whether the volunteer has agreed; asked by whoever starts the peer, and no setting.
     #[serde(skip)]
@@ -48,7 +49,8 @@ pub enum Consent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApiConfig {
-    /// Port on 127.0.0.1; 0 lets the system choose one. The default is a port no well-known program uses.
+    /// Port on 127.0.0.1; 0 lets the system choose one. The default is a port no well-known program
+    /// uses.
     pub port: u16,
 }
 
@@ -72,9 +74,11 @@ pub struct CrawlConfig {
     pub refuse_lists: Vec<PathBuf>,
     /// Ports that may be contacted. A crawler that can be sent to any port is a port scanner.
     pub ports: Vec<u16>,
-    /// Fetches at the same time, each of another host. 32 saturate a home connection with pages of usual size.
+    /// Fetches at the same time, each of another host. 32 saturate a home connection with pages of
+    /// usual size.
     pub fetches: Bounded<1, 4096>,
-    /// URLs of one domain that wait at most; the least important beyond that are dropped and counted.
+    /// URLs of one domain that wait at most; the least important beyond that are dropped and
+    /// counted.
     pub queue_per_domain: Bounded<100, 100_000_000>,
     /// URLs that wait at most in all. 20 million take about 2 GiB of disk.
     pub queue_total: Bounded<1000, 1_000_000_000>,
@@ -82,13 +86,13 @@ pub struct CrawlConfig {
     pub depth: Bounded<0, 10_000>,
     /// Domains in memory at a time; all others wait on disk. 4,096 take about 8 MiB.
     pub resident_domains: Bounded<16, 1_000_000>,
-    /// One page in this many may be mistaken for seen. Apoidea §3.1 takes 1,000; a page never crawled costs more than
-    /// the 10 bits a URL that buy a hundred times fewer of them.
+    /// One page in this many may be mistaken for seen. Apoidea §3.1 takes 1,000; a page never
+    /// crawled costs more than the 10 bits a URL that buy a hundred times fewer of them.
     pub seen_false_positives: Bounded<100, 1_000_000_000>,
     /// Memory for seen-filters of the domains in use, in MiB; cold ones are rebuilt from disk.
     pub seen_memory_mib: Bounded<1, 4096>,
-    /// Networks that count as the operator's own (an intranet, a test): their addresses may be contacted, at their own
-    /// pace. Everything else that is not global is never contacted.
+    /// Networks that count as the operator's own (an intranet, a test): their addresses may be
+    /// contacted, at their own pace. Everything else that is not global is never contacted.
     pub private_networks: Vec<Network>,
     /// Least time between two requests to one private host, in milliseconds.
     pub private_delay_ms: Bounded<0, 3_600_000>,
@@ -136,7 +140,8 @@ impl Default for CrawlConfig {
 pub struct ArchiveConfig {
     /// Whether pages are kept at all.
     pub keep: bool,
-    /// All archive files together, in MiB; the oldest go first. 2 GiB is what a volunteer does not notice.
+    /// All archive files together, in MiB; the oldest go first. 2 GiB is what a volunteer does not
+    /// notice.
     pub quota_mib: Bounded<16, 100_000_000>,
     /// One archive file, in MiB.
     pub file_mib: Bounded<1, 4096>,
@@ -159,11 +164,13 @@ impl Default for ArchiveConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetworkConfig {
-    /// The lookup system: "chord", a ring that anyone may join, or "fixed", a list of members known beforehand.
+    /// The lookup system: "chord", a ring that anyone may join, or "fixed", a list of members known
+    /// beforehand.
     pub overlay: OverlayChoice,
     /// Only peers of the same network talk to each other.
     pub name: NetworkId,
-    /// UDP port; 0 lets the system choose. If it is taken, as by a second peer on the machine, any other is used.
+    /// UDP port; 0 lets the system choose. If it is taken, as by a second peer on the machine, any
+    /// other is used.
     pub port: u16,
     /// Addresses to listen on, at most one of each family; empty means all.
     pub listen: Vec<IpAddr>,
@@ -173,12 +180,15 @@ pub struct NetworkConfig {
     pub local_network: LocalDiscovery,
     /// Addresses under which others can reach this peer, if it cannot find them out itself.
     pub advertise: Vec<SocketAddr>,
-    /// Is this a network of one home, one company or one test, where private addresses may be dialled on a peer's word?
+    /// Is this a network of one home, one company or one test, where private addresses may be
+    /// dialled on a peer's word?
     pub is_private: bool,
-    /// Mean time between two looks at the neighbours on the ring, in milliseconds. 10 s finds a crash within the time
-    /// that a crawler waits for a slow site; a small network on fast wires can afford less.
+    /// Mean time between two looks at the neighbours on the ring, in milliseconds. 10 s finds a
+    /// crash within the time that a crawler waits for a slow site; a small network on fast wires
+    /// can afford less.
     pub stabilize_ms: Bounded<100, 600_000>,
-    /// Mean time between two searches for a ring that was split off, in milliseconds. Splits last minutes to hours.
+    /// Mean time between two searches for a ring that was split off, in milliseconds. Splits last
+    /// minutes to hours.
     pub check_ms: Bounded<1000, 86_400_000>,
     /// All members of a fixed network, this one among them.
     pub members: Vec<Member>,
@@ -223,7 +233,11 @@ impl<const MIN: u64, const MAX: u64> Bounded<MIN, MAX> {
         if (MIN..=MAX).contains(&value) {
             Ok(Bounded(value))
         } else {
-            Err(OutOfRange { value, min: MIN, max: MAX })
+            Err(OutOfRange {
+                value,
+                min: MIN,
+                max: MAX,
+            })
         }
     }
 
@@ -266,10 +280,14 @@ impl<const MIN: u64, const MAX: u64> fmt::Debug for Bounded<MIN, MAX> {
 impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Bounded<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let number = i64::deserialize(deserializer).map_err(|error| {
-            de::Error::custom(format!("{error}; accepted are whole numbers from {MIN} to {MAX}"))
+            de::Error::custom(format!(
+                "{error}; accepted are whole numbers from {MIN} to {MAX}"
+            ))
         })?;
         let value = u64::try_from(number).map_err(|_| {
-            de::Error::custom(format!("{number} is out of range: accepted are {MIN} to {MAX}"))
+            de::Error::custom(format!(
+                "{number} is out of range: accepted are {MIN} to {MAX}"
+            ))
         })?;
         Bounded::new(value).map_err(de::Error::custom)
     }
@@ -310,9 +328,17 @@ impl Config {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(source) => return Err(ConfigError::Unreadable { path: path.to_owned(), source }),
+            Err(source) => {
+                return Err(ConfigError::Unreadable {
+                    path: path.to_owned(),
+                    source,
+                });
+            }
         };
-        let invalid = |source| ConfigError::Invalid { path: path.to_owned(), source: Box::new(source) };
+        let invalid = |source| ConfigError::Invalid {
+            path: path.to_owned(),
+            source: Box::new(source),
+        };
         let mut config: Config = toml::from_str(&text).map_err(invalid)?;
         for setting in overrides {
             config = config.with(setting)?;
@@ -320,9 +346,12 @@ impl Config {
         Ok(config)
     }
 
-    /// The same for a computer with a user in front of it: the balanced preset, where the settings name none.
+    /// The same for a computer with a user in front of it: the balanced preset, where the settings
+    /// name none.
     pub fn with_a_user(mut self) -> Self {
-        self.preferences.entry("preset").or_insert_with(|| "balanced".into());
+        self.preferences
+            .entry("preset")
+            .or_insert_with(|| "balanced".into());
         self
     }
 
@@ -333,14 +362,16 @@ impl Config {
 
     /// The same settings with one changed, written `section.field=value`.
     pub fn with(&self, setting: &str) -> Result<Self, ConfigError> {
-        let refuse = |why: String| ConfigError::Override { setting: setting.to_owned(), why };
+        let refuse = |why: String| ConfigError::Override {
+            setting: setting.to_owned(),
+            why,
+        };
         let (name, value) = setting.split_once('=').ok_or_else(|| {
             refuse("it should look like section.field=value, such as crawl.fetches=8".to_owned())
         })?;
-        let (section, field) = name
-            .trim()
-            .split_once('.')
-            .ok_or_else(|| refuse("the name should be section.field, such as crawl.fetches".to_owned()))?;
+        let (section, field) = name.trim().split_once('.').ok_or_else(|| {
+            refuse("the name should be section.field, such as crawl.fetches".to_owned())
+        })?;
         let mut all = toml::Table::try_from(self).map_err(|error| refuse(error.to_string()))?;
         let table = all.get_mut(section).and_then(toml::Value::as_table_mut);
         let table = table.ok_or_else(|| refuse(format!("there is no section {section:?}")))?;
@@ -349,10 +380,13 @@ impl Config {
     }
 }
 
-/// A value as TOML would read it; what is not TOML is taken as text, so that shells need no double quoting.
+/// A value as TOML would read it; what is not TOML is taken as text, so that shells need no double
+/// quoting.
 fn override_value(text: &str) -> toml::Value {
     let document = format!("value = {text}");
-    let parsed = toml::from_str::<toml::Table>(&document).ok().and_then(|mut table| table.remove("value"));
+    let parsed = toml::from_str::<toml::Table>(&document)
+        .ok()
+        .and_then(|mut table| table.remove("value"));
     parsed.unwrap_or_else(|| toml::Value::String(text.to_owned()))
 }
 
@@ -370,24 +404,39 @@ mod tests {
     #[test]
     fn an_empty_or_missing_file_gives_the_defaults() {
         assert_eq!(load("").unwrap(), Config::default());
-        assert_eq!(Config::load(Path::new("/nonexistent/apoidea.toml"), &[]).unwrap(), Config::default());
+        assert_eq!(
+            Config::load(Path::new("/nonexistent/apoidea.toml"), &[]).unwrap(),
+            Config::default()
+        );
     }
 
     #[test]
     fn a_bad_value_is_refused_with_file_line_field_and_range() {
-        let message = load("[crawl]\nseeds = []\nfetches = 0\n").unwrap_err().to_string();
+        let message = load("[crawl]\nseeds = []\nfetches = 0\n")
+            .unwrap_err()
+            .to_string();
         for part in ["apoidea.toml", "line 3", "fetches = 0", "1 to 4096"] {
             assert!(message.contains(part), "{part:?} is missing in: {message}");
         }
-        let message = load("[crawl]\nfetches = \"many\"\n").unwrap_err().to_string();
-        assert!(message.contains("line 2") && message.contains("1 to 4096"), "{message}");
+        let message = load("[crawl]\nfetches = \"many\"\n")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.contains("line 2") && message.contains("1 to 4096"),
+            "{message}"
+        );
     }
 
     #[test]
     fn an_unknown_field_is_refused_with_the_known_ones() {
         let message = load("[crawl]\nfetchs = 3\n").unwrap_err().to_string();
-        assert!(message.contains("fetchs") && message.contains("`fetches`"), "{message}");
-        let message = load("[crawl]\nseeds = [\"mailto:x\"]\n").unwrap_err().to_string();
+        assert!(
+            message.contains("fetchs") && message.contains("`fetches`"),
+            "{message}"
+        );
+        let message = load("[crawl]\nseeds = [\"mailto:x\"]\n")
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("only http and https"), "{message}");
     }
 
@@ -396,7 +445,10 @@ mod tests {
         let config = Config::default().with("crawl.fetches=8").unwrap();
         assert_eq!(config.crawl.fetches.value(), 8);
         let config = config.with("crawl.seeds=[\"http://a.example/\"]").unwrap();
-        assert_eq!((config.crawl.seeds.len(), config.crawl.fetches.value()), (1, 8));
+        assert_eq!(
+            (config.crawl.seeds.len(), config.crawl.fetches.value()),
+            (1, 8)
+        );
         for (bad, part) in [
             ("crawl.fetches=0", "1 to 4096"),
             ("crawl.fetches", "section.field=value"),

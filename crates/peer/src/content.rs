@@ -1,7 +1,8 @@
 //! "Is this content known?" (Apoidea §2.2, Seen-Content)
 //!
-//! The question goes to whoever is responsible for the content's hash, in batches. [`ContentIndex`] is the interface
-//! the whole ring answers through; [`LocalIndex`] is the part of the answer that lies with this peer.
+//! The question goes to whoever is responsible for the content's hash, in batches. [`ContentIndex`]
+//! is the interface the whole ring answers through; [`LocalIndex`] is the part of the answer that
+//! lies with this peer.
 
 use apoidea_model::{ContentHash, PageUrl, Time};
 use apoidea_store::{Commit, Fact, Store};
@@ -18,7 +19,8 @@ use tokio::{
 
 /// Most questions in one batch.
 const MAX_BATCH: usize = 256;
-/// Batches that are being answered at the same time; an owner that does not answer must not hold up the others.
+/// Batches that are being answered at the same time; an owner that does not answer must not hold up
+/// the others.
 const PARALLEL: usize = 16;
 
 /// A page whose content is asked about.
@@ -71,30 +73,43 @@ pub(crate) struct LocalIndex {
     store: Store,
     /// Of two who show the same content at once, one is told that it is new.
     turn: Mutex<()>,
-    /// New facts, for the holders of copies. What does not fit is found when everything is compared.
+    /// New facts, for the holders of copies. What does not fit is found when everything is
+    /// compared.
     news: mpsc::Sender<(ContentHash, Fact)>,
 }
 
 impl LocalIndex {
     pub(crate) fn new(store: Store, news: mpsc::Sender<(ContentHash, Fact)>) -> Self {
-        LocalIndex { store, turn: Mutex::new(()), news }
+        LocalIndex {
+            store,
+            turn: Mutex::new(()),
+            news,
+        }
     }
 
     /// Answers at once.
     pub(crate) fn answer(&self, questions: Vec<Question>) {
-        let sights: Vec<Sight> = questions.iter().map(|question| question.sight.clone()).collect();
+        let sights: Vec<Sight> = questions
+            .iter()
+            .map(|question| question.sight.clone())
+            .collect();
         let verdicts = self.judge_now(&sights);
-        questions.into_iter().zip(verdicts).for_each(|(question, verdict)| question.answer(verdict));
+        questions
+            .into_iter()
+            .zip(verdicts)
+            .for_each(|(question, verdict)| question.answer(verdict));
     }
 
-    /// Judges one after the other, so that of two equal pages in one batch the first wins. What cannot be read or
-    /// remembered counts as new: a copy too many is better than a page lost.
+    /// Judges one after the other, so that of two equal pages in one batch the first wins. What
+    /// cannot be read or remembered counts as new: a copy too many is better than a page lost.
     pub(crate) fn judge_now(&self, sights: &[Sight]) -> Vec<Verdict> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut verdicts = Vec::with_capacity(sights.len());
         let mut commit = Commit::new();
         for (i, sight) in sights.iter().enumerate() {
-            let earlier = sights[..i].iter().position(|other| other.content == sight.content);
+            let earlier = sights[..i]
+                .iter()
+                .position(|other| other.content == sight.content);
             let fact = match earlier {
                 Some(earlier) => Some(match &verdicts[earlier] {
                     Verdict::Known(fact) => Fact::clone(fact),
@@ -121,7 +136,10 @@ impl LocalIndex {
 
 impl Sight {
     fn fact(&self) -> Fact {
-        Fact { page: self.page.clone(), time: self.time }
+        Fact {
+            page: self.page.clone(),
+            time: self.time,
+        }
     }
 }
 
@@ -130,8 +148,8 @@ impl Sight {
 pub(crate) struct ContentDesk(mpsc::Sender<Question>);
 
 impl ContentDesk {
-    /// Opens a desk before an index. While one batch is being answered the next one collects, so a busy crawl asks in
-    /// large batches and a quiet one without delay.
+    /// Opens a desk before an index. While one batch is being answered the next one collects, so a
+    /// busy crawl asks in large batches and a quiet one without delay.
     pub(crate) fn open(index: Arc<dyn ContentIndex>) -> Self {
         let (questions, inbox) = mpsc::channel(MAX_BATCH);
         tokio::spawn(answer(index, inbox));
@@ -141,7 +159,8 @@ impl ContentDesk {
     /// Asks about one page.
     pub(crate) async fn ask(&self, sight: Sight) -> Verdict {
         let (reply, verdict) = oneshot::channel();
-        // A desk that is gone means the peer is stopping: the page will be fetched and asked about again.
+        // A desk that is gone means the peer is stopping: the page will be fetched and asked about
+        // again.
         if self.0.send(Question { sight, reply }).await.is_err() {
             return Verdict::New;
         }
@@ -164,7 +183,9 @@ async fn answer(index: Arc<dyn ContentIndex>, mut inbox: mpsc::Receiver<Question
         {
             batch.push(question);
         }
-        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok(place) = places.clone().acquire_owned().await else {
+            return;
+        };
         let (index, batch) = (index.clone(), std::mem::take(&mut batch));
         tokio::spawn(async move {
             index.judge(batch).await;
@@ -179,7 +200,11 @@ mod tests {
 
     fn sight(content: &str, page: &str) -> Sight {
         let page = PageUrl::parse(page).unwrap();
-        Sight { content: ContentHash::of_body(content.as_bytes()), page, time: Time::from_millis(1) }
+        Sight {
+            content: ContentHash::of_body(content.as_bytes()),
+            page,
+            time: Time::from_millis(1),
+        }
     }
 
     fn index() -> (tempfile::TempDir, LocalIndex) {
@@ -202,10 +227,16 @@ mod tests {
     #[test]
     fn the_first_page_wins_also_within_a_batch() {
         let (_folder, index) = index();
-        let (a, b, c) =
-            (sight("x", "http://a.test/"), sight("x", "http://b.test/"), sight("y", "http://c.test/"));
+        let (a, b, c) = (
+            sight("x", "http://a.test/"),
+            sight("x", "http://b.test/"),
+            sight("y", "http://c.test/"),
+        );
         let verdicts = index.judge_now(&[a.clone(), b.clone(), c]);
-        assert_eq!(verdicts, [Verdict::New, Verdict::Known(a.fact()), Verdict::New]);
+        assert_eq!(
+            verdicts,
+            [Verdict::New, Verdict::Known(a.fact()), Verdict::New]
+        );
         assert_eq!(index.judge_now(&[b]), [Verdict::Known(a.fact())]);
     }
 
@@ -213,7 +244,10 @@ mod tests {
     fn a_page_that_is_fetched_again_is_not_its_own_duplicate() {
         let (_folder, index) = index();
         let a = sight("x", "http://a.test/");
-        assert_eq!(index.judge_now(&[a.clone(), a.clone()]), [Verdict::New, Verdict::New]);
+        assert_eq!(
+            index.judge_now(&[a.clone(), a.clone()]),
+            [Verdict::New, Verdict::New]
+        );
         assert_eq!(index.judge_now(&[a]), [Verdict::New]);
     }
 
@@ -226,6 +260,12 @@ mod tests {
             async move { desk.ask(sight("same", &format!("http://h{i}.test/"))).await }
         });
         let verdicts = futures::future::join_all(asks).await;
-        assert_eq!(verdicts.iter().filter(|verdict| **verdict == Verdict::New).count(), 1);
+        assert_eq!(
+            verdicts
+                .iter()
+                .filter(|verdict| **verdict == Verdict::New)
+                .count(),
+            1
+        );
     }
 }

@@ -1,9 +1,10 @@
-//! The crawler: one task that owns the frontier and all decisions, fed by findings, carried out by many.
+//! The crawler: one task that owns the frontier and all decisions, fed by findings, carried out by
+//! many.
 //!
-//! It never waits for the network or the disk's platters. Fetches and look-ups run as tasks of their own and report back
-//! as [`Finding`]s; what must become durable goes to the [`Writer`]. Reads and small writes of the store are calls into
-//! memory most of the time. The files below: taking findings in, saving, telling the holders of copies, and what changes
-//! when the ring moves.
+//! It never waits for the network or the disk's platters. Fetches and look-ups run as tasks of
+//! their own and report back as [`Finding`]s; what must become durable goes to the [`Writer`].
+//! Reads and small writes of the store are calls into memory most of the time. The files below:
+//! taking findings in, saving, telling the holders of copies, and what changes when the ring moves.
 
 mod findings;
 mod leasing;
@@ -55,7 +56,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Domains and bytes of seen-filters that stay in memory however short it is: a crawl needs a few of each to go on.
+/// Domains and bytes of seen-filters that stay in memory however short it is: a crawl needs a few
+/// of each to go on.
 const LEAST_RESIDENT: usize = 64;
 const LEAST_SEEN_BYTES: usize = 1 << 20;
 /// Findings taken in before the frontier is asked again.
@@ -66,7 +68,8 @@ const SAVE_AFTER: Duration = Duration::from_millis(200);
 const TELL_AFTER: Duration = Duration::from_millis(50);
 /// With nothing under way and nothing to do for this long, the crawl counts as done.
 const DONE_AFTER: Duration = Duration::from_secs(60);
-/// Marks a parked domain as being in memory: a start that finds one knows that the last run was cut off.
+/// Marks a parked domain as being in memory: a start that finds one knows that the last run was cut
+/// off.
 const RESIDENT: Time = Time::NEVER;
 const TOTALS_VALUE: &str = "totals";
 const QUEUED_VALUE: &str = "queued";
@@ -77,9 +80,16 @@ const MAX_OUTBOX: u64 = 100_000;
 #[derive(Debug)]
 pub(crate) enum Finding {
     /// A domain's address, or why there is none.
-    Resolved { domain: Domain, address: Result<IpAddr, ResolveError> },
+    Resolved {
+        domain: Domain,
+        address: Result<IpAddr, ResolveError>,
+    },
     /// What a site's robots.txt says.
-    Robots { domain: Domain, origin: Origin, answer: RobotsAnswer },
+    Robots {
+        domain: Domain,
+        origin: Origin,
+        answer: RobotsAnswer,
+    },
     /// A fetch is over.
     Fetched { report: Report, pending: Pending },
     /// A pause came before a page, or a robots.txt, was asked for.
@@ -87,21 +97,38 @@ pub(crate) enum Finding {
     /// The body of a page that waits for its verdict is on the disk.
     PutAside { domain: Domain, slot: Slot },
     /// A fetched page is processed.
-    Processed { domain: Domain, slot: Slot, page: ProcessedPage, sight: PageSight },
+    Processed {
+        domain: Domain,
+        slot: Slot,
+        page: ProcessedPage,
+        sight: PageSight,
+    },
     /// Pages whose processing is on the disk.
-    Durable { settled: Vec<(Domain, Slot)>, archive_bytes: u64 },
+    Durable {
+        settled: Vec<(Domain, Slot)>,
+        archive_bytes: u64,
+    },
     /// Links of these outbox records are with their owners.
     Delivered(Vec<u64>),
     /// The changes of a round are with the holders of copies, but those of these domains with none.
     Replicated { unheld: Vec<Domain> },
     /// A neighbour had no time for a fetch.
-    TurnedAway { helper: PeerId, domain: Domain, what: Leased, otherwise: Otherwise },
+    TurnedAway {
+        helper: PeerId,
+        domain: Domain,
+        what: Leased,
+        otherwise: Otherwise,
+    },
     /// A neighbour has taken a fetch over, or may have.
     Lent(Leased),
     /// A neighbour knows what came of its fetch, or cannot be told.
     Returned,
     /// What a neighbour asked for.
-    ForAnother { from: PeerId, result: LeaseResult, page: Option<(ProcessedPage, PageSight)> },
+    ForAnother {
+        from: PeerId,
+        result: LeaseResult,
+        page: Option<(ProcessedPage, PageSight)>,
+    },
     /// The disk cannot be written; the next [`Finding::Durable`] says that it can again.
     Trouble(String),
 }
@@ -144,7 +171,8 @@ pub(crate) struct SwarmParts {
 pub(crate) struct Crawler {
     parts: Parts,
     processing: Processing,
-    /// Domains that left memory while pages of them were in processing: parked once those are durable.
+    /// Domains that left memory while pages of them were in processing: parked once those are
+    /// durable.
     parking: HashMap<Domain, Time>,
     /// Resident domains whose state changed since it was written.
     dirty: HashSet<Domain>,
@@ -170,7 +198,8 @@ pub(crate) struct Crawler {
     kept: HashMap<(Domain, Slot), Sent>,
     /// Pages that are done here; the holders of copies learn of it in the next rounds.
     done: VecDeque<Done>,
-    /// Pages that they know are done, and whose links wait in the outbox record of this number; no more than records.
+    /// Pages that they know are done, and whose links wait in the outbox record of this number; no
+    /// more than records.
     errands: HashMap<u64, (Domain, Slot)>,
     /// Pages whose links are with their owners.
     delivered: Delivered,
@@ -183,7 +212,8 @@ pub(crate) struct Crawler {
     /// Somebody wants everything to be at rest.
     quiescing: Option<Quiescing>,
     next_outbox: u64,
-    /// Records in the outbox, at most a second old: this is looked at before each action, the database is not.
+    /// Records in the outbox, at most a second old: this is looked at before each action, the
+    /// database is not.
     outbox: u64,
     owned: u64,
 }
@@ -192,20 +222,24 @@ impl Crawler {
     /// Takes up where the last run ended, however it ended.
     pub(crate) fn recover(parts: Parts) -> Result<Self, AdmitError> {
         let store = &parts.store;
-        let totals = store.value(TOTALS_VALUE)?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let totals = store
+            .value(TOTALS_VALUE)?
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let tenure = Tenure::begin(parts.swarm.me, now(), ownership::last_tenure(store)?);
         let mut commit = Commit::new();
         let cut_off = store.parked_from(RESIDENT)?;
-        let stored =
-            store.value(QUEUED_VALUE)?.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
+        let stored = store
+            .value(QUEUED_VALUE)?
+            .and_then(|bytes| bytes.try_into().ok())
+            .map(u64::from_be_bytes);
         let queued = match stored {
             Some(queued) if cut_off.is_empty() => queued,
             _ => count_queued(store)?,
         };
         for (_, domain) in cut_off {
             let mut state = parts.admitter.load_state(&domain)?;
-            // A request may have been under way when the last run was cut off, and pages may have been done that
-            // the holders of copies were not told of.
+            // A request may have been under way when the last run was cut off, and pages may have
+            // been done that the holders of copies were not told of.
             state.interrupted(now());
             state.versions.advance(tenure);
             commit.put_domain(&domain, encode_state(&state));
@@ -278,12 +312,15 @@ impl Crawler {
         self.shut_down().await
     }
 
-    /// Carries out what the frontier wants, as long as it is allowed, pages are not piling up and the disk works.
+    /// Carries out what the frontier wants, as long as it is allowed, pages are not piling up and
+    /// the disk works.
     fn pump(&mut self) {
         self.resume_at = None;
         while self.may_go_on() && self.may_start() {
             let now = now();
-            let Some(action) = self.parts.frontier.poll(now) else { break };
+            let Some(action) = self.parts.frontier.poll(now) else {
+                break;
+            };
             self.attempt(action, now);
         }
     }
@@ -299,11 +336,12 @@ impl Crawler {
 
     /// What neighbours fetch takes no room here.
     fn is_full(&self) -> bool {
-        self.processing.is_full(self.max_processing + self.leases.lent_pages())
+        self.processing
+            .is_full(self.max_processing + self.leases.lent_pages())
     }
 
-    /// Paused, nothing starts: no look-up, no fetch; domains that go elsewhere go to the disk all the same. Otherwise the
-    /// next thing starts when the last is paid for.
+    /// Paused, nothing starts: no look-up, no fetch; domains that go elsewhere go to the disk all
+    /// the same. Otherwise the next thing starts when the last is paid for.
     fn may_start(&mut self) -> bool {
         if self.paused {
             return self.parts.frontier.next_timeout() == Time::ZERO;
@@ -338,8 +376,12 @@ impl Crawler {
         for action in std::mem::take(&mut self.stuck) {
             self.attempt(action, now);
         }
-        let ready: Vec<Domain> =
-            self.parking.keys().filter(|domain| !self.processing.has(domain)).cloned().collect();
+        let ready: Vec<Domain> = self
+            .parking
+            .keys()
+            .filter(|domain| !self.processing.has(domain))
+            .cloned()
+            .collect();
         ready.iter().for_each(|domain| self.park_if_settled(domain));
         self.take_deferred().await;
     }
@@ -348,15 +390,33 @@ impl Crawler {
         match action {
             Action::Wake { limit } => self.wake(limit, now)?,
             Action::Resolve(domain) => {
-                let failures = self.parts.frontier.state(&domain).map_or(0, |state| state.failures());
+                let failures = self
+                    .parts
+                    .frontier
+                    .state(&domain)
+                    .map_or(0, |state| state.failures());
                 self.resolving += 1;
                 tokio::spawn(self.parts.work.clone().resolve(domain, failures));
             }
-            Action::Refill { domain, after, limit } => self.refill(domain, after, limit, now)?,
-            Action::FetchRobots { domain, origin, url, address } => {
+            Action::Refill {
+                domain,
+                after,
+                limit,
+            } => self.refill(domain, after, limit, now)?,
+            Action::FetchRobots {
+                domain,
+                origin,
+                url,
+                address,
+            } => {
                 self.start_robots(domain, origin, url, address);
             }
-            Action::Fetch { domain, pending, address, connection } => {
+            Action::Fetch {
+                domain,
+                pending,
+                address,
+                connection,
+            } => {
                 let connection = match connection {
                     KeepOrClose::KeepAlive => Connection::Keep,
                     KeepOrClose::Close => Connection::Close,
@@ -368,7 +428,11 @@ impl Crawler {
                 self.touch(&domain);
                 self.leave_queue(&domain, pending.slot, Sent::default())?;
             }
-            Action::Park { domain, mut state, wake } => {
+            Action::Park {
+                domain,
+                mut state,
+                wake,
+            } => {
                 self.dirty.remove(&domain);
                 if wake == Time::NEVER {
                     // What is left of the queue waits no more.
@@ -376,7 +440,8 @@ impl Crawler {
                     self.parts.admitter.queued = self.parts.admitter.queued.saturating_sub(left);
                 }
                 if wake == Time::NEVER && state.stopped().is_none() {
-                    // Its queue is empty. A count that says otherwise was cut off from its page by a crash.
+                    // Its queue is empty. A count that says otherwise was cut off from its page by
+                    // a crash.
                     state.counters.queued = 0;
                 }
                 let mut commit = Commit::new();
@@ -397,7 +462,11 @@ impl Crawler {
     /// Brings domains whose time has come into memory.
     fn wake(&mut self, limit: usize, now: Time) -> Result<(), AdmitError> {
         let mut parked = self.parts.store.parked(limit + 1)?;
-        let due = parked.iter().take(limit).take_while(|(wake, _)| *wake <= now).count();
+        let due = parked
+            .iter()
+            .take(limit)
+            .take_while(|(wake, _)| *wake <= now)
+            .count();
         let next = parked.get(due).map_or(Time::NEVER, |(wake, _)| *wake);
         parked.truncate(due);
         let mut commit = Commit::new();
@@ -412,17 +481,22 @@ impl Crawler {
                 }
             }
             let stored = self.parts.store.domain(&domain)?;
-            let mut state = stored.map(|bytes| decode_state(&domain, &bytes)).unwrap_or_default();
+            let mut state = stored
+                .map(|bytes| decode_state(&domain, &bytes))
+                .unwrap_or_default();
             state.bound(now);
             commit.park(&domain, RESIDENT);
             domains.push((domain, state));
         }
         self.parts.store.apply(&commit)?;
-        self.parts.frontier.handle(Event::Woke { domains, next }, now);
+        self.parts
+            .frontier
+            .handle(Event::Woke { domains, next }, now);
         Ok(())
     }
 
-    /// Reads on in a domain's queue, past what is in processing: that is still in the queue, but not to be fetched.
+    /// Reads on in a domain's queue, past what is in processing: that is still in the queue, but
+    /// not to be fetched.
     fn refill(
         &mut self,
         domain: Domain,
@@ -431,10 +505,15 @@ impl Crawler {
         now: Time,
     ) -> Result<(), ReadError> {
         let in_processing = self.processing.of(&domain);
-        let mut urls = self.parts.store.pending(&domain, after, limit + in_processing.len())?;
+        let mut urls = self
+            .parts
+            .store
+            .pending(&domain, after, limit + in_processing.len())?;
         urls.retain(|pending| !in_processing.contains(&pending.slot));
         urls.truncate(limit);
-        self.parts.frontier.handle(Event::Refilled { domain, urls }, now);
+        self.parts
+            .frontier
+            .handle(Event::Refilled { domain, urls }, now);
         Ok(())
     }
 
@@ -471,7 +550,10 @@ impl Crawler {
     /// Resolves when everything up to now is on the disk.
     async fn durable(&mut self) -> oneshot::Receiver<()> {
         let (reply, durable) = oneshot::channel();
-        let order = Order { reply: Some(reply), ..self.saving() };
+        let order = Order {
+            reply: Some(reply),
+            ..self.saving()
+        };
         self.order(order).await;
         durable
     }
@@ -480,15 +562,25 @@ impl Crawler {
         let parts = &mut self.parts;
         let allowance = parts.allowance.borrow_and_update();
         self.paused = allowance.is_paused();
-        let allowed = allowance.fetches.map_or(usize::MAX, |fetches| fetches as usize);
+        let allowed = allowance
+            .fetches
+            .map_or(usize::MAX, |fetches| fetches as usize);
         drop(allowance);
         let squeeze = parts.steward.squeeze();
         let fetches = squeeze.of(parts.fetches.min(allowed), 1);
         self.leases.own = fetches;
         let is_alone = parts.swarm.tenancy.is_alone();
-        parts.admitter.set_company(if is_alone { Company::None } else { Company::Neighbours });
-        parts.frontier.set_resident(squeeze.of(parts.usual_sizes.0, LEAST_RESIDENT));
-        parts.admitter.set_seen_budget(squeeze.of(parts.usual_sizes.1, LEAST_SEEN_BYTES));
+        parts.admitter.set_company(if is_alone {
+            Company::None
+        } else {
+            Company::Neighbours
+        });
+        parts
+            .frontier
+            .set_resident(squeeze.of(parts.usual_sizes.0, LEAST_RESIDENT));
+        parts
+            .admitter
+            .set_seen_budget(squeeze.of(parts.usual_sizes.1, LEAST_SEEN_BYTES));
         // Others repeat what was in processing when a peer crashed.
         let pages = match is_alone {
             true => Processing::MAX_PAGES.max(parts.fetches),
@@ -543,14 +635,19 @@ impl Crawler {
     }
 }
 
-/// URLs waiting in all domains that are not stopped, counted one by one: the sum is not kept exactly across a crash.
+/// URLs waiting in all domains that are not stopped, counted one by one: the sum is not kept
+/// exactly across a crash.
 fn count_queued(store: &Store) -> Result<u64, ReadError> {
     const AT_ONCE: usize = 1000;
     let (mut queued, mut after) = (0, None);
     loop {
         let domains = store.domains("", after.as_ref(), AT_ONCE)?;
-        let states = domains.iter().map(|(domain, bytes)| decode_state(domain, bytes));
-        let waiting = states.filter(|state| state.stopped().is_none()).map(|state| state.counters.queued);
+        let states = domains
+            .iter()
+            .map(|(domain, bytes)| decode_state(domain, bytes));
+        let waiting = states
+            .filter(|state| state.stopped().is_none())
+            .map(|state| state.counters.queued);
         queued += waiting.sum::<u64>();
         match domains.last() {
             Some((last, _)) if domains.len() == AT_ONCE => after = Some(last.clone()),
@@ -560,5 +657,9 @@ fn count_queued(store: &Store) -> Result<u64, ReadError> {
 }
 
 fn link(url: &PageUrl, depth: u16, target: Target) -> Link {
-    Link { url: url.clone(), depth, target }
+    Link {
+        url: url.clone(),
+        depth,
+        target,
+    }
 }

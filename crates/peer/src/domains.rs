@@ -1,4 +1,5 @@
-//! The domains a peer knows, as rows of a listing: its own, those it holds copies of, and those it helps others with.
+//! The domains a peer knows, as rows of a listing: its own, those it holds copies of, and those it
+//! helps others with.
 
 use crate::{
     admitter::decode_state,
@@ -29,10 +30,14 @@ impl Listing {
     ) -> Result<Vec<DomainRow>, ReadError> {
         let after = after.and_then(|name| name.parse::<Domain>().ok());
         let stored = self.store.domains(prefix, after.as_ref(), limit)?;
-        let helped = self.helped.list(prefix, after.as_ref().map(Domain::as_str), limit);
+        let helped = self
+            .helped
+            .list(prefix, after.as_ref().map(Domain::as_str), limit);
         let now = now();
-        let mut rows: BTreeMap<Domain, DomainRow> =
-            helped.into_iter().map(|(domain, help)| (domain.clone(), helped_row(domain, help))).collect();
+        let mut rows: BTreeMap<Domain, DomainRow> = helped
+            .into_iter()
+            .map(|(domain, help)| (domain.clone(), helped_row(domain, help)))
+            .collect();
         rows.extend(stored.into_iter().map(|(domain, bytes)| {
             let state = decode_state(&domain, &bytes);
             (domain.clone(), self.row(state, domain, now))
@@ -54,9 +59,9 @@ impl Listing {
             bytes: counters.bytes,
             visited: state.last_asked(),
             next: state.ready_at(),
-            delay_ms: state
-                .last_pause()
-                .map_or(0, |pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)),
+            delay_ms: state.last_pause().map_or(0, |pause| {
+                u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
+            }),
             state: describe(&state, now),
             robots: describe_robots(&state, now),
             domain,
@@ -98,7 +103,10 @@ fn describe_robots(state: &DomainState, now: Time) -> String {
     match state.standings(now).next() {
         None | Some((_, Standing::Ask)) => "not asked yet".to_owned(),
         Some((_, Standing::Wait(until))) => {
-            format!("does not answer; asked again in {} min", until.since(now).as_secs().div_ceil(60))
+            format!(
+                "does not answer; asked again in {} min",
+                until.since(now).as_secs().div_ceil(60)
+            )
         }
         Some((_, Standing::Known(access))) => match access.crawl_delay() {
             Some(delay) => format!("known, asks for {} s between requests", delay.as_secs_f32()),

@@ -1,7 +1,8 @@
 //! Getting one URL over HTTP, within the limits of good citizenship.
 //!
-//! The client follows no redirect, keeps no cookie, uses no proxy and decodes nothing: what came back is handed on as
-//! data. It connects only to the address it is given, which has been checked; the address that answered is checked again.
+//! The client follows no redirect, keeps no cookie, uses no proxy and decodes nothing: what came
+//! back is handed on as data. It connects only to the address it is given, which has been checked;
+//! the address that answered is checked again.
 
 use crate::{
     body::Extent,
@@ -31,8 +32,8 @@ use std::{
 };
 use tokio::time::{Instant, timeout_at};
 
-/// How this crawler introduces itself: product token, version, and a page that explains it and how to refuse it. Not a
-/// setting, so that a site owner always knows whom to ask.
+/// How this crawler introduces itself: product token, version, and a page that explains it and how
+/// to refuse it. Not a setting, so that a site owner always knows whom to ask.
 pub const USER_AGENT: &str = concat!(
     "Apoidea/",
     env!("CARGO_PKG_VERSION"),
@@ -178,10 +179,18 @@ impl Fetcher {
             address: config.private_address_delay_ms.as_millis(),
         };
         let gaps = PerNetwork { global, private };
-        Ok(Fetcher { client, pins, contactable, gate: Gate::default(), gaps, throttle })
+        Ok(Fetcher {
+            client,
+            pins,
+            contactable,
+            gate: Gate::default(),
+            gaps,
+            throttle,
+        })
     }
 
-    /// Fetches `url` from `address`. Waits at the gate first; that time is not part of [`Response::elapsed`].
+    /// Fetches `url` from `address`. Waits at the gate first; that time is not part of
+    /// [`Response::elapsed`].
     pub async fn get(
         &self,
         url: &PageUrl,
@@ -192,13 +201,18 @@ impl Fetcher {
         self.contactable.check_url(url)?;
         self.contactable.check_address(address)?;
         let domain = url.domain();
-        let gaps = if self.contactable.is_private(address) { self.gaps.private } else { self.gaps.global };
+        let gaps = if self.contactable.is_private(address) {
+            self.gaps.private
+        } else {
+            self.gaps.global
+        };
         let holding = self.throttle.bodies().enter(wanted).await;
         let bytes = REQUEST_BYTES + url.as_str().len() as u64;
         let ticket = self.throttle.request(bytes).await.ok_or(FetchError::Held)?;
         let _pass = self.gate.enter(&domain, address, gaps).await;
         let _pin = self.pins.pin(domain, address);
-        self.exchange(url, address, wanted, connection, Means { ticket, holding }).await
+        self.exchange(url, address, wanted, connection, Means { ticket, holding })
+            .await
     }
 
     async fn exchange(
@@ -215,7 +229,9 @@ impl Fetcher {
         if connection == Connection::Close {
             request = request.header(CONNECTION, HeaderValue::from_static("close"));
         }
-        let sent = timeout_at(deadline, request.send()).await.map_err(|_| FetchError::Timeout)?;
+        let sent = timeout_at(deadline, request.send())
+            .await
+            .map_err(|_| FetchError::Timeout)?;
         let mut response = sent.map_err(|error| classify(&error))?;
         let address = response.remote_addr().map_or(address, |remote| remote.ip());
         self.contactable.check_address(address)?;
@@ -229,13 +245,24 @@ impl Fetcher {
             (Bytes::new(), Extent::Truncated)
         };
         let elapsed = started.elapsed();
-        Ok(Response { status, headers, raw_body, extent, address, elapsed, holding: means.holding })
+        Ok(Response {
+            status,
+            headers,
+            raw_body,
+            extent,
+            address,
+            elapsed,
+            holding: means.holding,
+        })
     }
 }
 
 /// The request head as it goes out, for the archive.
 pub fn request_head(url: &PageUrl) -> Head {
-    let authority = url.origin().split_once("//").map_or("", |(_, authority)| authority);
+    let authority = url
+        .origin()
+        .split_once("//")
+        .map_or("", |(_, authority)| authority);
     let headers = [
         ("Accept", ACCEPTED),
         ("Accept-Encoding", ACCEPTED_ENCODINGS),
@@ -243,13 +270,18 @@ pub fn request_head(url: &PageUrl) -> Head {
         ("Host", authority),
     ];
     let headers = headers.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
-    Head { first_line: format!("GET {} HTTP/1.1", url.path_and_query()), headers: headers.to_vec() }
+    Head {
+        first_line: format!("GET {} HTTP/1.1", url.path_and_query()),
+        headers: headers.to_vec(),
+    }
 }
 
 /// About what a response head takes on the wire.
 fn head_bytes(headers: &HeaderMap) -> u64 {
     const STATUS_LINE: usize = 19;
-    let lines = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let lines = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4);
     (STATUS_LINE + lines.sum::<usize>()) as u64
 }
 
@@ -259,13 +291,20 @@ async fn read_body(
     means: &mut Means<'_>,
     mut deadline: Instant,
 ) -> Result<(Bytes, Extent), FetchError> {
-    let expected = response.content_length().unwrap_or(0).min(MAX_BODY_BYTES as u64) as usize;
+    let expected = response
+        .content_length()
+        .unwrap_or(0)
+        .min(MAX_BODY_BYTES as u64) as usize;
     means.holding.expect(expected as u64);
     let mut body = BytesMut::new();
     loop {
         deadline += means.holding.wait_for_room().await;
-        let read = timeout_at(deadline, response.chunk()).await.map_err(|_| FetchError::Timeout)?;
-        let Some(chunk) = read.map_err(|error| classify(&error))? else { break };
+        let read = timeout_at(deadline, response.chunk())
+            .await
+            .map_err(|_| FetchError::Timeout)?;
+        let Some(chunk) = read.map_err(|error| classify(&error))? else {
+            break;
+        };
         means.holding.note(chunk.len() as u64);
         means.ticket.receive(chunk.len() as u64).await;
         if body.is_empty() && chunk.len() == expected {
@@ -286,7 +325,10 @@ async fn read_body(
 fn default_headers() -> HeaderMap {
     HeaderMap::from_iter([
         (ACCEPT, HeaderValue::from_static(ACCEPTED)),
-        (ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED_ENCODINGS)),
+        (
+            ACCEPT_ENCODING,
+            HeaderValue::from_static(ACCEPTED_ENCODINGS),
+        ),
     ])
 }
 
@@ -296,7 +338,9 @@ fn classify(error: &reqwest::Error) -> FetchError {
         if let Some(tls) = inner.downcast_ref::<rustls::Error>() {
             return FetchError::Tls(tls.to_string());
         }
-        let wrapped = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let wrapped = inner
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
         if let Some(tls) = wrapped.and_then(|wrapped| wrapped.downcast_ref::<rustls::Error>()) {
             return FetchError::Tls(tls.to_string());
         }
@@ -318,8 +362,8 @@ fn describe(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// Which address each domain with a request under way is to be connected at. The client asks here instead of any
-/// resolver, so it can connect to nothing that was not checked.
+/// Which address each domain with a request under way is to be connected at. The client asks here
+/// instead of any resolver, so it can connect to nothing that was not checked.
 #[derive(Debug, Clone, Default)]
 struct Pins(Arc<Mutex<HashMap<Domain, IpAddr>>>);
 
@@ -328,20 +372,32 @@ struct Pin<'a>(&'a Pins, Domain);
 
 impl Pins {
     fn pin(&self, domain: Domain, address: IpAddr) -> Pin<'_> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(domain.clone(), address);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(domain.clone(), address);
         Pin(self, domain)
     }
 }
 
 impl Drop for Pin<'_> {
     fn drop(&mut self) {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+        self.0
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.1);
     }
 }
 
 impl Resolve for Pins {
     fn resolve(&self, name: Name) -> Resolving {
-        let pinned = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name.as_str()).copied();
+        let pinned = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name.as_str())
+            .copied();
         Box::pin(std::future::ready(match pinned {
             Some(address) => Ok(Box::new(std::iter::once(SocketAddr::new(address, 0))) as Addrs),
             None => Err(format!("no checked address for {}", name.as_str()).into()),

@@ -1,8 +1,9 @@
 //! The last word on politeness: every request passes here on its way out.
 //!
-//! The frontier spaces the requests it plans. Requests that follow from an answer, such as the redirects of a robots.txt
-//! to another host, are not planned by it; here they wait like all others, so that no host and no address is ever asked
-//! by two requests at once or sooner than the floor allows.
+//! The frontier spaces the requests it plans. Requests that follow from an answer, such as the
+//! redirects of a robots.txt to another host, are not planned by it; here they wait like all
+//! others, so that no host and no address is ever asked by two requests at once or sooner than the
+//! floor allows.
 
 use apoidea_model::Domain;
 use std::{
@@ -36,7 +37,8 @@ pub struct Gaps {
     pub address: Duration,
 }
 
-/// The right to have one request of a host under way; dropping it lets the next one in after the gap.
+/// The right to have one request of a host under way; dropping it lets the next one in after the
+/// gap.
 #[derive(Debug)]
 pub struct Pass {
     host: OwnedMutexGuard<Instant>,
@@ -51,7 +53,10 @@ impl Gate {
         let mut address = self.addresses.turnstile(&address).lock_owned().await;
         sleep_until(*address).await;
         *address = Instant::now() + gaps.address;
-        Pass { host, gap: gaps.host }
+        Pass {
+            host,
+            gap: gaps.host,
+        }
     }
 }
 
@@ -76,9 +81,15 @@ impl<K: Hash + Eq + Clone> Turnstiles<K> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= SWEEP_AT && !all.contains_key(key) {
             let now = Instant::now();
-            all.retain(|_, turnstile| turnstile.try_lock().map_or(true, |free_from| *free_from > now));
+            all.retain(|_, turnstile| {
+                turnstile
+                    .try_lock()
+                    .map_or(true, |free_from| *free_from > now)
+            });
         }
-        all.entry(key.clone()).or_insert_with(|| Arc::new(AsyncMutex::new(Instant::now()))).clone()
+        all.entry(key.clone())
+            .or_insert_with(|| Arc::new(AsyncMutex::new(Instant::now())))
+            .clone()
     }
 }
 
@@ -86,7 +97,10 @@ impl<K: Hash + Eq + Clone> Turnstiles<K> {
 mod tests {
     use super::*;
 
-    const GAPS: Gaps = Gaps { host: Duration::from_secs(5), address: Duration::from_secs(2) };
+    const GAPS: Gaps = Gaps {
+        host: Duration::from_secs(5),
+        address: Duration::from_secs(2),
+    };
 
     fn address(last: u8) -> IpAddr {
         IpAddr::from([127, 0, 0, last])
@@ -104,7 +118,9 @@ mod tests {
         assert_eq!(start.elapsed().as_secs(), 8);
         let second = gate.enter(&domain, address(3), GAPS);
         assert!(
-            tokio::time::timeout(Duration::from_secs(100), second).await.is_err(),
+            tokio::time::timeout(Duration::from_secs(100), second)
+                .await
+                .is_err(),
             "the first is under way"
         );
     }
@@ -126,7 +142,10 @@ mod tests {
             gate.enter(
                 &domain,
                 IpAddr::from(i.to_be_bytes()),
-                Gaps { host: Duration::ZERO, address: Duration::ZERO },
+                Gaps {
+                    host: Duration::ZERO,
+                    address: Duration::ZERO,
+                },
             )
             .await;
             tokio::time::advance(Duration::from_millis(1)).await;

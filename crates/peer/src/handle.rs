@@ -97,7 +97,13 @@ impl Handle {
 
     /// The last pages, oldest first.
     pub fn recent_pages(&self) -> Vec<PageEvent> {
-        self.pages.recent.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.pages
+            .recent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .cloned()
+            .collect()
     }
 
     /// Adds URLs to the crawl. When this returns they are durable, or refused with a reason.
@@ -145,7 +151,10 @@ impl Handle {
     }
 
     /// Changes what the volunteer wants, field by field; see [`Preferences::with`].
-    pub async fn change_preferences(&self, changes: &Map<String, Value>) -> Result<Preferences, ChangeError> {
+    pub async fn change_preferences(
+        &self,
+        changes: &Map<String, Value>,
+    ) -> Result<Preferences, ChangeError> {
         let changed = self.steward.change(changes).await?;
         self.caught_up().await;
         Ok(changed)
@@ -161,19 +170,23 @@ impl Handle {
 
     /// The domains refused by hand.
     pub async fn refusals(&self) -> Result<BTreeSet<Domain>, Stopped> {
-        let refused = self.order(|reply| Command::Refusal(Refusal::Ask, reply)).await?;
+        let refused = self
+            .order(|reply| Command::Refusal(Refusal::Ask, reply))
+            .await?;
         Ok(refused.unwrap_or_default())
     }
 
-    /// Crawls a domain and everything below it no more. What waits of it is left to neighbours, or forgotten where there
-    /// are none.
+    /// Crawls a domain and everything below it no more. What waits of it is left to neighbours, or
+    /// forgotten where there are none.
     pub async fn refuse(&self, domain: Domain) -> Result<RefusalOutcome, Stopped> {
-        self.order(|reply| Command::Refusal(Refusal::Add(domain), reply)).await
+        self.order(|reply| Command::Refusal(Refusal::Add(domain), reply))
+            .await
     }
 
     /// Takes a refusal back.
     pub async fn allow(&self, domain: Domain) -> Result<RefusalOutcome, Stopped> {
-        self.order(|reply| Command::Refusal(Refusal::Remove(domain), reply)).await
+        self.order(|reply| Command::Refusal(Refusal::Remove(domain), reply))
+            .await
     }
 
     /// The address under which most others see this peer.
@@ -198,8 +211,11 @@ impl Handle {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<DomainRow>, ReadError> {
-        let listing =
-            Listing { store: self.store.clone(), helped: self.helped.clone(), tenancy: self.tenancy.clone() };
+        let listing = Listing {
+            store: self.store.clone(),
+            helped: self.helped.clone(),
+            tenancy: self.tenancy.clone(),
+        };
         let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
         let list = move || listing.rows(&prefix, after.as_deref(), limit);
         tokio::task::spawn_blocking(list)
@@ -207,9 +223,15 @@ impl Handle {
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
     }
 
-    async fn order<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Stopped> {
+    async fn order<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, Stopped> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(command(reply)).await.map_err(|_| Stopped)?;
+        self.commands
+            .send(command(reply))
+            .await
+            .map_err(|_| Stopped)?;
         answer.await.map_err(|_| Stopped)
     }
 }
@@ -223,7 +245,10 @@ pub(crate) struct PageFeed {
 
 impl PageFeed {
     pub(crate) fn new() -> Self {
-        PageFeed { live: broadcast::Sender::new(PAGE_BACKLOG), recent: Arc::default() }
+        PageFeed {
+            live: broadcast::Sender::new(PAGE_BACKLOG),
+            recent: Arc::default(),
+        }
     }
 
     pub(crate) fn publish(&self, page: PageEvent) {

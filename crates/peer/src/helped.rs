@@ -1,7 +1,7 @@
 //! Domains of others that this peer fetched from, and for whom.
 //!
-//! A helper keeps neither queue nor state of such a domain, so this is all that it can show its volunteer. Each entry is
-//! written in the same commit as the page that changed it.
+//! A helper keeps neither queue nor state of such a domain, so this is all that it can show its
+//! volunteer. Each entry is written in the same commit as the page that changed it.
 
 use crate::swarm::lease::{LeaseAnswer, LeaseResult};
 use apoidea_crawl::Outcome;
@@ -48,14 +48,22 @@ impl Helped {
             Some((domain, postcard::from_bytes(&value).ok()?))
         };
         let domains = stored.into_iter().filter_map(entry).collect();
-        Ok(Helped { domains: Arc::new(Mutex::new(domains)) })
+        Ok(Helped {
+            domains: Arc::new(Mutex::new(domains)),
+        })
     }
 
     /// Counts what came of a fetch for another.
     pub(crate) fn note(&self, owner: PeerId, result: &LeaseResult, now: Time, commit: &mut Commit) {
         let (pages, failed, bytes) = match &result.answer {
-            LeaseAnswer::Page { page: Some(page), .. } => (1, 0, page.bytes),
-            LeaseAnswer::Page { outcome: Outcome::Redirect(_), .. } | LeaseAnswer::Robots { .. } => (0, 0, 0),
+            LeaseAnswer::Page {
+                page: Some(page), ..
+            } => (1, 0, page.bytes),
+            LeaseAnswer::Page {
+                outcome: Outcome::Redirect(_),
+                ..
+            }
+            | LeaseAnswer::Robots { .. } => (0, 0, 0),
             LeaseAnswer::Page { .. } => (0, 1, 0),
             // Nothing was asked for.
             LeaseAnswer::Held => return,
@@ -64,7 +72,13 @@ impl Helped {
         if !domains.contains_key(&result.domain) && domains.len() >= MAX_HELPED {
             forget_oldest(&mut domains, commit);
         }
-        let new = Help { owner, pages: 0, failed: 0, bytes: 0, visited: now };
+        let new = Help {
+            owner,
+            pages: 0,
+            failed: 0,
+            bytes: 0,
+            visited: now,
+        };
         let help = domains.entry(result.domain.clone()).or_insert(new);
         help.pages += pages;
         help.failed += failed;
@@ -80,15 +94,24 @@ impl Helped {
     }
 
     /// In the order of their names, those that begin with `prefix` and come after `after`.
-    pub(crate) fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<(Domain, Help)> {
+    pub(crate) fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Vec<(Domain, Help)> {
         let start = match after {
             Some(after) if after >= prefix => Bound::Excluded(after),
             _ => Bound::Included(prefix),
         };
         let domains = self.lock();
-        let found = domains.range::<str, _>((start, Bound::Unbounded)).take(limit);
+        let found = domains
+            .range::<str, _>((start, Bound::Unbounded))
+            .take(limit);
         let found = found.take_while(|(domain, _)| domain.as_str().starts_with(prefix));
-        found.map(|(domain, help)| (domain.clone(), *help)).collect()
+        found
+            .map(|(domain, help)| (domain.clone(), *help))
+            .collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Domain, Help>> {
@@ -97,7 +120,10 @@ impl Helped {
 }
 
 fn forget_oldest(domains: &mut BTreeMap<Domain, Help>, commit: &mut Commit) {
-    let oldest = domains.iter().min_by_key(|(_, help)| help.visited).map(|(domain, _)| domain.clone());
+    let oldest = domains
+        .iter()
+        .min_by_key(|(_, help)| help.visited)
+        .map(|(domain, _)| domain.clone());
     if let Some(oldest) = oldest {
         domains.remove(&oldest);
         commit.remove_value(&name(&oldest));
@@ -127,15 +153,35 @@ mod tests {
     }
 
     fn result(name: &str, answer: LeaseAnswer) -> LeaseResult {
-        LeaseResult { domain: name.parse().unwrap(), what: Leased::Robots, answer }
+        LeaseResult {
+            domain: name.parse().unwrap(),
+            what: Leased::Robots,
+            answer,
+        }
     }
 
     fn fetched(name: &str, outcome: Outcome) -> LeaseResult {
-        let cost = Effort { took: Duration::ZERO, bytes: 0 }.into();
-        let page =
-            LeasedPage { sight: PageSight::New, links: Vec::new(), link_count: 0, bytes: 500, millis: 9 };
+        let cost = Effort {
+            took: Duration::ZERO,
+            bytes: 0,
+        }
+        .into();
+        let page = LeasedPage {
+            sight: PageSight::New,
+            links: Vec::new(),
+            link_count: 0,
+            bytes: 500,
+            millis: 9,
+        };
         let page = (outcome == Outcome::Page).then_some(page);
-        result(name, LeaseAnswer::Page { outcome, cost, page })
+        result(
+            name,
+            LeaseAnswer::Page {
+                outcome,
+                cost,
+                page,
+            },
+        )
     }
 
     fn store() -> (tempfile::TempDir, Store) {
@@ -145,7 +191,11 @@ mod tests {
     }
 
     fn names(helped: &Helped) -> Vec<String> {
-        helped.list("", None, usize::MAX).into_iter().map(|(domain, _)| domain.to_string()).collect()
+        helped
+            .list("", None, usize::MAX)
+            .into_iter()
+            .map(|(domain, _)| domain.to_string())
+            .collect()
     }
 
     #[test]
@@ -153,21 +203,52 @@ mod tests {
         let (_folder, store) = store();
         let helped = Helped::open(&store).unwrap();
         let mut commit = Commit::new();
-        helped.note(peer(1), &fetched("a.example", Outcome::Page), NOON, &mut commit);
-        helped.note(peer(1), &fetched("a.example", Outcome::Page), NOON + MINUTE, &mut commit);
+        helped.note(
+            peer(1),
+            &fetched("a.example", Outcome::Page),
+            NOON,
+            &mut commit,
+        );
+        helped.note(
+            peer(1),
+            &fetched("a.example", Outcome::Page),
+            NOON + MINUTE,
+            &mut commit,
+        );
         let failure = Outcome::Failed(Failure::Timeout);
-        helped.note(peer(2), &fetched("a.example", failure), NOON + 2 * MINUTE, &mut commit);
+        helped.note(
+            peer(2),
+            &fetched("a.example", failure),
+            NOON + 2 * MINUTE,
+            &mut commit,
+        );
         store.commit(&commit).unwrap();
-        let known = Helped::open(&store).unwrap().of(&"a.example".parse().unwrap());
+        let known = Helped::open(&store)
+            .unwrap()
+            .of(&"a.example".parse().unwrap());
         let visited = NOON + 2 * MINUTE;
-        assert_eq!(known, Some(Help { owner: peer(2), pages: 2, failed: 1, bytes: 1000, visited }));
+        assert_eq!(
+            known,
+            Some(Help {
+                owner: peer(2),
+                pages: 2,
+                failed: 1,
+                bytes: 1000,
+                visited
+            })
+        );
     }
 
     #[test]
     fn a_fetch_that_a_pause_held_back_is_no_help() {
         let helped = Helped::default();
         let mut commit = Commit::new();
-        helped.note(peer(1), &result("a.example", LeaseAnswer::Held), NOON, &mut commit);
+        helped.note(
+            peer(1),
+            &result("a.example", LeaseAnswer::Held),
+            NOON,
+            &mut commit,
+        );
         assert!(commit.is_empty() && names(&helped).is_empty());
     }
 
@@ -178,11 +259,26 @@ mod tests {
         let mut commit = Commit::new();
         for number in 0..MAX_HELPED {
             let at = NOON + MINUTE * u32::try_from(number).unwrap();
-            helped.note(peer(1), &fetched(&format!("d{number}.example"), Outcome::Page), at, &mut commit);
+            helped.note(
+                peer(1),
+                &fetched(&format!("d{number}.example"), Outcome::Page),
+                at,
+                &mut commit,
+            );
         }
         let later = NOON + MINUTE * 10_000;
-        helped.note(peer(1), &fetched("d0.example", Outcome::Page), later, &mut commit);
-        helped.note(peer(1), &fetched("new.example", Outcome::Page), later, &mut commit);
+        helped.note(
+            peer(1),
+            &fetched("d0.example", Outcome::Page),
+            later,
+            &mut commit,
+        );
+        helped.note(
+            peer(1),
+            &fetched("new.example", Outcome::Page),
+            later,
+            &mut commit,
+        );
         store.commit(&commit).unwrap();
         let helped = Helped::open(&store).unwrap();
         assert_eq!(names(&helped).len(), MAX_HELPED);
@@ -194,7 +290,12 @@ mod tests {
     fn they_are_listed_in_order_and_page_by_page() {
         let helped = Helped::default();
         for name in ["b.example", "a.example", "ab.example"] {
-            helped.note(peer(1), &fetched(name, Outcome::Page), NOON, &mut Commit::new());
+            helped.note(
+                peer(1),
+                &fetched(name, Outcome::Page),
+                NOON,
+                &mut Commit::new(),
+            );
         }
         let list = |prefix, after, limit| -> Vec<String> {
             let found = helped.list(prefix, after, limit).into_iter();

@@ -1,7 +1,8 @@
 //! What this peer gave, hour by hour, for a month.
 //!
-//! Kept by the hour in UTC, so that whoever shows it can draw the days of its own time zone. The history remembers up to
-//! which totals it has counted: pages of a run that was cut off are counted by the next one.
+//! Kept by the hour in UTC, so that whoever shows it can draw the days of its own time zone. The
+//! history remembers up to which totals it has counted: pages of a run that was cut off are counted
+//! by the next one.
 
 use crate::{page::now, status::Status};
 use apoidea_model::Time;
@@ -43,7 +44,10 @@ impl Months {
     fn note(&mut self, now: Time, pages: u64, bytes: u64) {
         let (before_pages, before_bytes) = self.counted.unwrap_or_default();
         self.counted = Some((pages, bytes));
-        let (pages, bytes) = (pages.saturating_sub(before_pages), bytes.saturating_sub(before_bytes));
+        let (pages, bytes) = (
+            pages.saturating_sub(before_pages),
+            bytes.saturating_sub(before_bytes),
+        );
         if pages == 0 && bytes == 0 {
             return;
         }
@@ -57,7 +61,9 @@ impl Months {
             _ => self.hours.push_back(Hour { at, pages, bytes }),
         }
         let oldest = now - Duration::from_secs(3600 * MAX_HOURS as u64);
-        while self.hours.len() > MAX_HOURS || self.hours.front().is_some_and(|hour| hour.at < oldest) {
+        while self.hours.len() > MAX_HOURS
+            || self.hours.front().is_some_and(|hour| hour.at < oldest)
+        {
             self.hours.pop_front();
         }
     }
@@ -72,9 +78,15 @@ pub(crate) struct History {
 impl History {
     /// What the last run left.
     pub(crate) fn open(store: &Store) -> Self {
-        let stored = store.value(HISTORY_VALUE).ok().flatten().unwrap_or_default();
+        let stored = store
+            .value(HISTORY_VALUE)
+            .ok()
+            .flatten()
+            .unwrap_or_default();
         let months = serde_json::from_slice(&stored).unwrap_or_default();
-        History { months: Arc::new(Mutex::new(months)) }
+        History {
+            months: Arc::new(Mutex::new(months)),
+        }
     }
 
     /// The hours with work, oldest first.
@@ -101,7 +113,9 @@ impl History {
 
     fn save(&self, store: &Store) {
         let months = self.lock().clone();
-        let Ok(bytes) = serde_json::to_vec(&months) else { return };
+        let Ok(bytes) = serde_json::to_vec(&months) else {
+            return;
+        };
         let mut commit = Commit::new();
         commit.set_value(HISTORY_VALUE, &bytes);
         if let Err(error) = store.apply(&commit) {
@@ -128,8 +142,18 @@ mod tests {
         months.note(NOON + HOUR / 2, 15, 1500);
         months.note(NOON + HOUR, 15, 1500);
         months.note(NOON + 2 * HOUR, 16, 1600);
-        let expected =
-            [Hour { at: NOON, pages: 15, bytes: 1500 }, Hour { at: NOON + 2 * HOUR, pages: 1, bytes: 100 }];
+        let expected = [
+            Hour {
+                at: NOON,
+                pages: 15,
+                bytes: 1500,
+            },
+            Hour {
+                at: NOON + 2 * HOUR,
+                pages: 1,
+                bytes: 100,
+            },
+        ];
         assert_eq!(Vec::from(months.hours), expected);
     }
 
@@ -159,6 +183,13 @@ mod tests {
         let mut months = Months::default();
         months.note(NOON, 10, 0);
         months.note(NOON - 3 * HOUR, 20, 0);
-        assert_eq!(Vec::from(months.hours), [Hour { at: NOON, pages: 20, bytes: 0 }]);
+        assert_eq!(
+            Vec::from(months.hours),
+            [Hour {
+                at: NOON,
+                pages: 20,
+                bytes: 0
+            }]
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! What happened to this peer lately, in sentences for its owner: the activity log.
 //!
-//! It follows the status and is told by the API what its owner did. Pages are not in it: they have a feed of their own.
-//! It is forgotten when the peer ends; what programs need is in the log that the binary writes.
+//! It follows the status and is told by the API what its owner did. Pages are not in it: they have
+//! a feed of their own. It is forgotten when the peer ends; what programs need is in the log that
+//! the binary writes.
 
 use crate::{
     page::now,
@@ -54,12 +55,19 @@ pub(crate) struct Journal {
 
 impl Journal {
     pub(crate) fn new() -> Self {
-        Journal { notes: Arc::default(), live: broadcast::Sender::new(BACKLOG) }
+        Journal {
+            notes: Arc::default(),
+            live: broadcast::Sender::new(BACKLOG),
+        }
     }
 
     /// Adds a note.
     pub(crate) fn note(&self, topic: Topic, text: impl Into<String>) {
-        let note = Note { at: now(), topic, text: text.into() };
+        let note = Note {
+            at: now(),
+            topic,
+            text: text.into(),
+        };
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         if notes.len() == MAX_NOTES {
             notes.pop_front();
@@ -71,7 +79,12 @@ impl Journal {
 
     /// The notes, oldest first.
     pub(crate) fn notes(&self) -> Vec<Note> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.notes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .cloned()
+            .collect()
     }
 
     /// Follows the notes as they come.
@@ -85,7 +98,9 @@ impl Journal {
         self.note(Topic::State, format!("Started, version {}", last.version));
         while statuses.changed().await.is_ok() {
             let status = statuses.borrow_and_update().clone();
-            changes(&last, &status).into_iter().for_each(|(topic, text)| self.note(topic, text));
+            changes(&last, &status)
+                .into_iter()
+                .for_each(|(topic, text)| self.note(topic, text));
             last = status;
         }
     }
@@ -105,7 +120,9 @@ fn changes(last: &Status, next: &Status) -> Vec<(Topic, String)> {
         (_, Some(trouble)) if last.attention != next.attention => {
             notes.push((Topic::Trouble, trouble.clone()));
         }
-        (Some(_), None) => notes.push((Topic::Trouble, "That is over: all is well again".to_owned())),
+        (Some(_), None) => {
+            notes.push((Topic::Trouble, "That is over: all is well again".to_owned()))
+        }
         _ => {}
     }
     notes
@@ -113,7 +130,10 @@ fn changes(last: &Status, next: &Status) -> Vec<(Topic, String)> {
 
 /// The standing without its numbers: an estimate that wavers is no news.
 fn place(network: &str) -> &str {
-    network.split(|c: char| c.is_ascii_digit() || c == '~').next().unwrap_or_default()
+    network
+        .split(|c: char| c.is_ascii_digit() || c == '~')
+        .next()
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -133,7 +153,12 @@ mod tests {
     #[test]
     fn changes_of_state_place_and_trouble_are_told_once() {
         let crawling = status(State::Crawling, "Crawling", "alone", None);
-        let paused = status(State::Paused, "Paused by you", "member of ~5 peers", Some("The disk is full"));
+        let paused = status(
+            State::Paused,
+            "Paused by you",
+            "member of ~5 peers",
+            Some("The disk is full"),
+        );
         let told = changes(&crawling, &paused);
         let topics: Vec<Topic> = told.iter().map(|(topic, _)| *topic).collect();
         assert_eq!(topics, [Topic::State, Topic::Network, Topic::Trouble]);
@@ -143,8 +168,18 @@ mod tests {
 
     #[test]
     fn numbers_that_waver_are_no_news() {
-        let five = status(State::Idle, "The 5 URLs left wait", "member of ~5 peers", None);
-        let six = status(State::Idle, "The 6 URLs left wait", "member of ~6 peers", None);
+        let five = status(
+            State::Idle,
+            "The 5 URLs left wait",
+            "member of ~5 peers",
+            None,
+        );
+        let six = status(
+            State::Idle,
+            "The 6 URLs left wait",
+            "member of ~6 peers",
+            None,
+        );
         assert_eq!(changes(&five, &six), []);
     }
 

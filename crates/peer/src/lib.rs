@@ -1,8 +1,9 @@
 //! The running peer: the only place where the crawl's decisions, the store and the network meet.
 //!
-//! Follow a URL through it: [`crawler`] asks the frontier what may be fetched and starts the work; `page` fetches,
-//! judges and processes one page; `content` asks whether it is known; the crawler delivers its links to their
-//! domains' `admitter`, and the `writer` makes it all durable. The local API is in `api`.
+//! Follow a URL through it: [`crawler`] asks the frontier what may be fetched and starts the work;
+//! `page` fetches, judges and processes one page; `content` asks whether it is known; the crawler
+//! delivers its links to their domains' `admitter`, and the `writer` makes it all durable. The
+//! local API is in `api`.
 
 mod absence;
 mod admitter;
@@ -45,12 +46,14 @@ mod trust;
 mod typescript;
 mod writer;
 
-pub use api::{DomainQuery, OpenLink, RefusalRequest, RefusedSeed, SeedAnswer, SeedRequest, SnoozeRequest};
+pub use api::{
+    DomainQuery, OpenLink, RefusalRequest, RefusedSeed, SeedAnswer, SeedRequest, SnoozeRequest,
+};
 pub use apoidea_governor as governor;
 pub use apoidea_overlay::LocalDiscovery;
 pub use config::{
-    ApiConfig, ArchiveConfig, Bounded, Config, ConfigError, Consent, CrawlConfig, NetworkConfig, OutOfRange,
-    OverlayChoice,
+    ApiConfig, ArchiveConfig, Bounded, Config, ConfigError, Consent, CrawlConfig, NetworkConfig,
+    OutOfRange, OverlayChoice,
 };
 pub use deadline::end_process_within;
 pub use fetch::{MAX_BODY_BYTES, PRODUCT_TOKEN, USER_AGENT};

@@ -1,11 +1,12 @@
-//! This peer's place among the others: the overlay of its choice, what it remembers of it, and what it shows of it.
+//! This peer's place among the others: the overlay of its choice, what it remembers of it, and what
+//! it shows of it.
 
 use crate::config::{NetworkConfig, OverlayChoice};
 use apoidea_model::{Domain, PeerId};
 use apoidea_overlay::{
-    AddressBook, AddressPolicy, Bandwidth, Chord, ChordSettings, Entry, Fixed, FixedSettings, Identity,
-    IdentityError, LookupError, Overlay, PeerView, Phase, RingSettings, Service, SettingOut, Settings,
-    Standing, StartError, Traffic, Transport,
+    AddressBook, AddressPolicy, Bandwidth, Chord, ChordSettings, Entry, Fixed, FixedSettings,
+    Identity, IdentityError, LookupError, Overlay, PeerView, Phase, RingSettings, Service,
+    SettingOut, Settings, Standing, StartError, Traffic, Transport,
 };
 use apoidea_store::{Commit, Store};
 use serde::{Deserialize, Serialize};
@@ -92,10 +93,16 @@ impl Network {
     ) -> Result<Self, NetworkError> {
         let identity = Identity::load_or_create(&folder.join(IDENTITY_FILE))?;
         let overlay = match config.overlay {
-            OverlayChoice::Chord => {
-                Choice::Chord(Arc::new(start_chord(config, identity, &store, service, setting_out)?))
+            OverlayChoice::Chord => Choice::Chord(Arc::new(start_chord(
+                config,
+                identity,
+                &store,
+                service,
+                setting_out,
+            )?)),
+            OverlayChoice::Fixed => {
+                Choice::Fixed(Arc::new(start_fixed(config, identity, service)?))
             }
-            OverlayChoice::Fixed => Choice::Fixed(Arc::new(start_fixed(config, identity, service)?)),
         };
         Ok(Network { overlay, store })
     }
@@ -130,9 +137,13 @@ impl Network {
         }
     }
 
-    /// The peers responsible for a domain, its owner first, by their own word: whoever asks wants to know how it is now,
-    /// and nobody would correct an answer from memory.
-    pub(crate) async fn owners(&self, domain: &Domain, count: usize) -> Result<Vec<PeerId>, LookupError> {
+    /// The peers responsible for a domain, its owner first, by their own word: whoever asks wants
+    /// to know how it is now, and nobody would correct an answer from memory.
+    pub(crate) async fn owners(
+        &self,
+        domain: &Domain,
+        count: usize,
+    ) -> Result<Vec<PeerId>, LookupError> {
         if let Choice::Chord(chord) = &self.overlay {
             return chord.owners_afresh(domain.key(), count).await;
         }
@@ -160,18 +171,24 @@ impl Network {
         if let Choice::Chord(chord) = &self.overlay
             && let Some(ring) = chord.status().await
         {
-            let ids =
-                |contacts: &[apoidea_overlay::Contact]| contacts.iter().map(|contact| contact.id).collect();
+            let ids = |contacts: &[apoidea_overlay::Contact]| {
+                contacts.iter().map(|contact| contact.id).collect()
+            };
             status.size_estimate = ring.size_estimate;
             status.share = ring.arc.map_or(0.0, |arc| arc.share());
             status.predecessor = ring.predecessor.as_ref().map(|contact| contact.id);
             status.successors = ids(&ring.successors);
             status.fingers = ids(&ring.fingers);
             status.leaves = ids(&ring.leaves);
-            let millis = ring.round_trips.iter().map(|(id, took)| (*id, took.as_secs_f64() * 1000.0));
+            let millis = ring
+                .round_trips
+                .iter()
+                .map(|(id, took)| (*id, took.as_secs_f64() * 1000.0));
             status.round_trips_ms = millis.collect();
-            let counts =
-                ring.counters.iter().map(|count| (format!("{:?}", count.kind), count.sent, count.received));
+            let counts = ring
+                .counters
+                .iter()
+                .map(|count| (format!("{:?}", count.kind), count.sent, count.received));
             status.ring_messages = counts.collect();
         }
         status
@@ -183,7 +200,10 @@ impl Network {
             Choice::Chord(chord) => describe(*chord.standing().borrow()),
             Choice::Fixed(fixed) => {
                 let down = fixed.down().len();
-                format!("member of a fixed network of {} peers, {down} of them down", fixed.size())
+                format!(
+                    "member of a fixed network of {} peers, {down} of them down",
+                    fixed.size()
+                )
             }
         }
     }
@@ -202,7 +222,9 @@ impl Network {
     /// Writes down whom this peer has met, for the next start.
     pub(crate) fn remember(&self) {
         let book = self.transport().address_book();
-        let Ok(bytes) = postcard::to_stdvec(&book) else { return };
+        let Ok(bytes) = postcard::to_stdvec(&book) else {
+            return;
+        };
         let mut commit = Commit::new();
         commit.set_value(PEERS_VALUE, &bytes);
         if let Err(error) = self.store.apply(&commit) {
@@ -212,7 +234,10 @@ impl Network {
 
     /// The address under which most others see this peer.
     pub(crate) fn own_address(&self) -> Option<IpAddr> {
-        self.transport().observed_addresses().first().map(|(address, _)| address.ip())
+        self.transport()
+            .observed_addresses()
+            .first()
+            .map(|(address, _)| address.ip())
     }
 
     /// Leaves the network and stops listening.
@@ -267,7 +292,8 @@ fn ring_settings(config: &NetworkConfig) -> RingSettings {
     RingSettings {
         stabilize_every,
         check_every: config.check_ms.as_millis(),
-        // Three rounds, as by default, but never less: a short stop of the machine is not an absence.
+        // Three rounds, as by default, but never less: a short stop of the machine is not an
+        // absence.
         absent_after: defaults.absent_after.max(3 * stabilize_every),
         ..defaults
     }
@@ -278,30 +304,60 @@ fn start_fixed(
     identity: Identity,
     service: Arc<dyn Service>,
 ) -> Result<Fixed, NetworkError> {
-    if !config.members.iter().any(|member| member.id == identity.id()) {
+    if !config
+        .members
+        .iter()
+        .any(|member| member.id == identity.id())
+    {
         return Err(NetworkError::NotAMember(identity.id()));
     }
-    let settings = FixedSettings { members: config.members.clone(), ..FixedSettings::default() };
+    let settings = FixedSettings {
+        members: config.members.clone(),
+        ..FixedSettings::default()
+    };
     let transport = transport_settings(config, config.port);
     Ok(Fixed::start(identity, transport, settings, service)?)
 }
 
 /// Several peers on one machine: the first has the usual port, the others any.
-fn on_a_free_port<T>(port: u16, start: impl Fn(u16) -> Result<T, StartError>) -> Result<T, StartError> {
+fn on_a_free_port<T>(
+    port: u16,
+    start: impl Fn(u16) -> Result<T, StartError>,
+) -> Result<T, StartError> {
     match start(port) {
-        Err(StartError::Listen { source, .. }) if source.kind() == std::io::ErrorKind::AddrInUse => start(0),
+        Err(StartError::Listen { source, .. })
+            if source.kind() == std::io::ErrorKind::AddrInUse =>
+        {
+            start(0)
+        }
         started => started,
     }
 }
 
 fn transport_settings(config: &NetworkConfig, port: u16) -> Settings {
     let listen = if config.listen.is_empty() {
-        vec![(Ipv4Addr::UNSPECIFIED, port).into(), (Ipv6Addr::UNSPECIFIED, port).into()]
+        vec![
+            (Ipv4Addr::UNSPECIFIED, port).into(),
+            (Ipv6Addr::UNSPECIFIED, port).into(),
+        ]
     } else {
-        config.listen.iter().map(|&address| SocketAddr::new(address, port)).collect()
+        config
+            .listen
+            .iter()
+            .map(|&address| SocketAddr::new(address, port))
+            .collect()
     };
-    let addresses = if config.is_private { AddressPolicy::Private } else { AddressPolicy::Global };
-    Settings { network: config.name.clone(), listen, addresses, ..Settings::default() }
+    let addresses = if config.is_private {
+        AddressPolicy::Private
+    } else {
+        AddressPolicy::Global
+    };
+    Settings {
+        network: config.name.clone(),
+        listen,
+        addresses,
+        ..Settings::default()
+    }
 }
 
 fn describe(standing: Standing) -> String {

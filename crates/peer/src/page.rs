@@ -1,7 +1,7 @@
 //! The way of one page, from the request to the records: what runs at the same time for many pages.
 //!
-//! The crawler is told twice: when the fetch is over, so that the host's clock can go on, and when the page is processed.
-//! The page stays in its queue on disk until its processing is durable.
+//! The crawler is told twice: when the fetch is over, so that the host's clock can go on, and when
+//! the page is processed. The page stays in its queue on disk until its processing is durable.
 
 use crate::{
     aside::Aside,
@@ -31,7 +31,8 @@ use tokio::{
     time,
 };
 
-/// Bodies above this are processed on a thread of their own, so that they do not hold up the network.
+/// Bodies above this are processed on a thread of their own, so that they do not hold up the
+/// network.
 const LARGE_BODY_BYTES: usize = 256 << 10;
 
 /// Usually a verdict takes a fraction of this, also when the ring has to be asked.
@@ -45,7 +46,8 @@ pub(crate) struct PageWork {
     pub content: ContentDesk,
     /// Where bodies wait that wait long.
     pub aside: Arc<Aside>,
-    /// Turns at processing a large body: as many as there are cores, or they would all hold memory and none would end.
+    /// Turns at processing a large body: as many as there are cores, or they would all hold memory
+    /// and none would end.
     pub large: Semaphore,
     /// Unbounded, but never longer than a few messages for each fetch that the frontier allows.
     pub findings: mpsc::UnboundedSender<Finding>,
@@ -54,7 +56,11 @@ pub(crate) struct PageWork {
 impl PageWork {
     /// Finds the address of a domain.
     pub(crate) async fn resolve(self: Arc<Self>, domain: Domain, failures: u8) {
-        let address = self.resolver.resolve(&domain).await.map(|all| choose(all, failures));
+        let address = self
+            .resolver
+            .resolve(&domain)
+            .await
+            .map(|all| choose(all, failures));
         if let Err(error) = &address {
             tracing::debug!(%domain, %error, "no address");
         }
@@ -71,7 +77,11 @@ impl PageWork {
     ) {
         let (fetcher, resolver) = (&self.fetcher, &self.resolver);
         match robots_fetch::fetch(fetcher, resolver, &url, address, Connection::Keep, now()).await {
-            Ok(answer) => self.tell(Finding::Robots { domain, origin, answer }),
+            Ok(answer) => self.tell(Finding::Robots {
+                domain,
+                origin,
+                answer,
+            }),
             Err(robots_fetch::Held) => self.tell(Finding::Held { domain, slot: None }),
         }
     }
@@ -84,45 +94,110 @@ impl PageWork {
         address: IpAddr,
         connection: Connection,
     ) {
-        let answer = self.fetcher.get(&pending.url, address, wanted(pending.target), connection).await;
+        let answer = self
+            .fetcher
+            .get(&pending.url, address, wanted(pending.target), connection)
+            .await;
         if matches!(answer, Err(FetchError::Held)) {
-            return self.tell(Finding::Held { domain, slot: Some(pending.slot) });
+            return self.tell(Finding::Held {
+                domain,
+                slot: Some(pending.slot),
+            });
         }
         let outcome = judge::judge(&pending.url, pending.target, &answer, now());
         let effort = effort(&answer);
-        let report = Report { domain: domain.clone(), slot: pending.slot, outcome: outcome.clone(), effort };
-        self.tell(Finding::Fetched { report, pending: pending.clone() });
+        let report = Report {
+            domain: domain.clone(),
+            slot: pending.slot,
+            outcome: outcome.clone(),
+            effort,
+        };
+        self.tell(Finding::Fetched {
+            report,
+            pending: pending.clone(),
+        });
         if let (Outcome::Page, Ok(response)) = (outcome, answer) {
             let slot = pending.slot;
             match self.clone().process(pending, response).await {
-                Ok((page, sight)) => self.tell(Finding::Processed { domain, slot, page, sight }),
-                Err(Lost) => self.tell(Finding::Held { domain, slot: Some(slot) }),
+                Ok((page, sight)) => self.tell(Finding::Processed {
+                    domain,
+                    slot,
+                    page,
+                    sight,
+                }),
+                Err(Lost) => self.tell(Finding::Held {
+                    domain,
+                    slot: Some(slot),
+                }),
             }
         }
     }
 
     /// Fetches something for a neighbour. The token is dropped when the server has answered.
-    pub(crate) async fn fetch_for_another(self: Arc<Self>, from: PeerId, ask: LeaseAsk, request: Arc<()>) {
+    pub(crate) async fn fetch_for_another(
+        self: Arc<Self>,
+        from: PeerId,
+        ask: LeaseAsk,
+        request: Arc<()>,
+    ) {
         let (domain, what) = (ask.url.domain(), ask.what);
-        let address = self.resolver.resolve(&domain).await.map(|all| choose(all, 0));
+        let address = self
+            .resolver
+            .resolve(&domain)
+            .await
+            .map(|all| choose(all, 0));
         let (answer, page) = match (what.pending(ask.url.clone()), address) {
-            (Some(pending), Ok(address)) => self.clone().fetch_leased(pending, address, request).await,
+            (Some(pending), Ok(address)) => {
+                self.clone().fetch_leased(pending, address, request).await
+            }
             (Some(_), Err(error)) => {
                 let outcome = Outcome::Failed(resolve_failure(&error));
-                (LeaseAnswer::Page { outcome, cost: NOTHING.into(), page: None }, None)
+                (
+                    LeaseAnswer::Page {
+                        outcome,
+                        cost: NOTHING.into(),
+                        page: None,
+                    },
+                    None,
+                )
             }
             (None, Ok(address)) => {
                 let (fetcher, resolver) = (&self.fetcher, &self.resolver);
-                let answer =
-                    robots_fetch::fetch(fetcher, resolver, &ask.url, address, Connection::Close, now()).await;
-                (answer.map_or(LeaseAnswer::Held, LeaseAnswer::of_robots), None)
+                let answer = robots_fetch::fetch(
+                    fetcher,
+                    resolver,
+                    &ask.url,
+                    address,
+                    Connection::Close,
+                    now(),
+                )
+                .await;
+                (
+                    answer.map_or(LeaseAnswer::Held, LeaseAnswer::of_robots),
+                    None,
+                )
             }
             (None, Err(_)) => {
                 let access = Access::of_failure();
-                (LeaseAnswer::of_robots(RobotsAnswer { access, retry_after: None, effort: NOTHING }), None)
+                (
+                    LeaseAnswer::of_robots(RobotsAnswer {
+                        access,
+                        retry_after: None,
+                        effort: NOTHING,
+                    }),
+                    None,
+                )
             }
         };
-        self.tell(Finding::ForAnother { from, result: LeaseResult { domain, what, answer }, page });
+        self.tell(Finding::ForAnother {
+            from,
+            result: LeaseResult {
+                domain,
+                what,
+                answer,
+            },
+            page,
+        });
     }
 
     async fn fetch_leased(
@@ -131,7 +206,15 @@ impl PageWork {
         address: IpAddr,
         request: Arc<()>,
     ) -> (LeaseAnswer, Option<(ProcessedPage, PageSight)>) {
-        let answer = self.fetcher.get(&pending.url, address, wanted(pending.target), Connection::Close).await;
+        let answer = self
+            .fetcher
+            .get(
+                &pending.url,
+                address,
+                wanted(pending.target),
+                Connection::Close,
+            )
+            .await;
         drop(request);
         if matches!(answer, Err(FetchError::Held)) {
             return (LeaseAnswer::Held, None);
@@ -139,13 +222,21 @@ impl PageWork {
         let outcome = judge::judge(&pending.url, pending.target, &answer, now());
         let cost = effort(&answer).into();
         let page = match answer {
-            Ok(response) if outcome == Outcome::Page => match self.process(pending, response).await {
+            Ok(response) if outcome == Outcome::Page => match self.process(pending, response).await
+            {
                 Ok(page) => Some(page),
                 Err(Lost) => return (LeaseAnswer::Held, None),
             },
             _ => None,
         };
-        (LeaseAnswer::Page { outcome, cost, page: None }, page)
+        (
+            LeaseAnswer::Page {
+                outcome,
+                cost,
+                page: None,
+            },
+            page,
+        )
     }
 
     /// What came of a fetch that was left to a neighbour.
@@ -155,7 +246,12 @@ impl PageWork {
         self.tell(Finding::Fetched { report, pending });
         if let Some(page) = page.filter(|_| is_page) {
             let (page, sight) = page.into_processed(url);
-            self.tell(Finding::Processed { domain, slot, page, sight });
+            self.tell(Finding::Processed {
+                domain,
+                slot,
+                page,
+                sight,
+            });
         }
     }
 
@@ -165,7 +261,11 @@ impl PageWork {
     }
 
     pub(crate) fn tell_robots(&self, domain: Domain, origin: Origin, answer: RobotsAnswer) {
-        self.tell(Finding::Robots { domain, origin, answer });
+        self.tell(Finding::Robots {
+            domain,
+            origin,
+            answer,
+        });
     }
 
     async fn process(
@@ -173,20 +273,38 @@ impl PageWork {
         pending: Pending,
         mut response: Response,
     ) -> Result<(ProcessedPage, PageSight), Lost> {
-        let encoding = response.headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+        let encoding = response
+            .headers
+            .get(CONTENT_ENCODING)
+            .and_then(|value| value.to_str().ok());
         if encoding.is_some() {
             response.holding.wait_for_room().await;
         }
-        let body = body::decode(response.raw_body.clone(), response.extent, encoding, MAX_BODY_BYTES);
+        let body = body::decode(
+            response.raw_body.clone(),
+            response.extent,
+            encoding,
+            MAX_BODY_BYTES,
+        );
         if encoding.is_some() {
             response.holding.note(body.bytes.len() as u64);
         }
         let (content, digest) = ContentHash::with_digest(&body.bytes);
-        let mut page = FetchedPage { pending, response, body, digest, time: now() };
+        let mut page = FetchedPage {
+            pending,
+            response,
+            body,
+            digest,
+            time: now(),
+        };
         if page.pending.target == Target::Sitemap {
             return Ok((self.processor.read_sitemap(&page), PageSight::Sitemap));
         }
-        let sight = Sight { content, page: page.pending.url.clone(), time: page.time };
+        let sight = Sight {
+            content,
+            page: page.pending.url.clone(),
+            time: page.time,
+        };
         let verdict = self.judged(&mut page, sight).await?;
         let sight = match verdict {
             Verdict::New => PageSight::New,
@@ -198,7 +316,11 @@ impl PageWork {
         let _turn = self.large.acquire().await;
         let work = self.clone();
         let work = tokio::task::spawn_blocking(move || work.processor.process(&page, &verdict));
-        Ok((work.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())), sight))
+        Ok((
+            work.await
+                .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())),
+            sight,
+        ))
     }
 
     /// Waits for the verdict on a page. Should that take long, its body waits on the disk.
@@ -208,11 +330,16 @@ impl PageWork {
             return Ok(verdict);
         }
         let (aside, body) = (self.aside.clone(), page.body.bytes.clone());
-        let Some(on_disk) = unblocked(move || aside.put(&body)).await else { return Ok(verdict.await) };
+        let Some(on_disk) = unblocked(move || aside.put(&body)).await else {
+            return Ok(verdict.await);
+        };
         (page.body.bytes, page.response.raw_body) = (Bytes::new(), Bytes::new());
         page.response.holding.put_aside();
         let Pending { url, slot, .. } = &page.pending;
-        self.tell(Finding::PutAside { domain: url.domain(), slot: *slot });
+        self.tell(Finding::PutAside {
+            domain: url.domain(),
+            slot: *slot,
+        });
         let verdict = verdict.await;
         page.response.holding.bring_back().await;
         page.body.bytes = unblocked(move || on_disk.take()).await.map_err(|error| {
@@ -250,7 +377,10 @@ pub(crate) enum PageSight {
 }
 
 /// Of a request that was not sent.
-const NOTHING: Effort = Effort { took: Duration::ZERO, bytes: 0 };
+const NOTHING: Effort = Effort {
+    took: Duration::ZERO,
+    bytes: 0,
+};
 
 fn wanted(target: Target) -> Wanted {
     match target {
@@ -267,7 +397,10 @@ fn choose(mut addresses: Vec<IpAddr>, failures: u8) -> IpAddr {
 
 fn effort(answer: &Result<Response, FetchError>) -> Effort {
     match answer {
-        Ok(response) => Effort { took: response.elapsed, bytes: response.raw_body.len() as u64 },
+        Ok(response) => Effort {
+            took: response.elapsed,
+            bytes: response.raw_body.len() as u64,
+        },
         Err(_) => NOTHING,
     }
 }

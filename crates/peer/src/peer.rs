@@ -71,7 +71,8 @@ pub const API_TOKEN_FILE: &str = Access::TOKEN_FILE;
 pub const ARCHIVE_FOLDER: &str = "archive";
 /// Orders to the crawler that may wait.
 const MAX_COMMANDS: usize = 64;
-/// A peer that stops finishes what is under way within this; what is not finished stays in its queue.
+/// A peer that stops finishes what is under way within this; what is not finished stays in its
+/// queue.
 const REST_WITHIN: Duration = Duration::from_millis(2000);
 /// It answers others for so long at most, until they have taken over.
 const TAKEN_OVER_WITHIN: Duration = Duration::from_millis(1500);
@@ -115,7 +116,9 @@ pub enum StartError {
     #[error("cannot resolve names: {0}; name a server with crawl.dns=[\"9.9.9.9:53\"]")]
     Dns(#[from] ResolveError),
     /// The API cannot listen.
-    #[error("cannot listen on 127.0.0.1:{port}: {source}; choose another port with api.port, or 0 for any")]
+    #[error(
+        "cannot listen on 127.0.0.1:{port}: {source}; choose another port with api.port, or 0 for any"
+    )]
     Listen {
         /// The port.
         port: u16,
@@ -145,9 +148,12 @@ impl Peer {
         let store = Store::open(folder, Default::default())?;
         let archive = open_archive(&config, &store, folder)?;
         let listener = listen(config.api.port).await?;
-        let address =
-            listener.local_addr().map_err(|source| StartError::Listen { port: config.api.port, source })?;
-        let access = Arc::new(Access::open(folder).map_err(|error| StartError::Files(error.to_string()))?);
+        let address = listener.local_addr().map_err(|source| StartError::Listen {
+            port: config.api.port,
+            source,
+        })?;
+        let access =
+            Arc::new(Access::open(folder).map_err(|error| StartError::Files(error.to_string()))?);
         let desk = Arc::new(Desk::default());
         let network = Arc::new(Network::start(
             &config.network,
@@ -161,16 +167,24 @@ impl Peer {
         let tenancy = Arc::new(Tenancy::new(overlay.clone()));
         let (news, facts) = mpsc::channel(ring_index::MAX_NEWS);
         let index = Arc::new(LocalIndex::new(store.clone(), news));
-        let ring_index =
-            RingIndex { overlay: overlay.clone(), tenancy: tenancy.clone(), local: index.clone() };
+        let ring_index = RingIndex {
+            overlay: overlay.clone(),
+            tenancy: tenancy.clone(),
+            local: index.clone(),
+        };
         let throttle = Arc::new(Throttle::new());
         let steward = Arc::new(steward(&config, folder, throttle.clone())?);
         if config.consent == Consent::Awaited {
             steward.snooze(Some(SnoozeFor::UntilResumed)).await?;
         }
         let (findings, inbox) = mpsc::unbounded_channel();
-        let work =
-            Arc::new(page_work(&config, folder, Arc::new(ring_index), throttle.clone(), findings.clone())?);
+        let work = Arc::new(page_work(
+            &config,
+            folder,
+            Arc::new(ring_index),
+            throttle.clone(),
+            findings.clone(),
+        )?);
         let admitter = admitter(&config, &store, overlay.me())?;
         let (writer, writer_thread) =
             Writer::start(store.clone(), archive, findings.clone(), steward.watch())
@@ -179,7 +193,11 @@ impl Peer {
         let (commands, orders) = mpsc::channel(MAX_COMMANDS);
         let pages = PageFeed::new();
         let helped = Helped::open(&store).map_err(AdmitError::from)?;
-        let (puller, bell, sweep) = (Puller::default(), Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (puller, bell, sweep) = (
+            Puller::default(),
+            Arc::new(Notify::new()),
+            Arc::new(Notify::new()),
+        );
         let crawler = Crawler::recover(Parts {
             frontier: Frontier::new(frontier_config(&config)),
             admitter,
@@ -268,11 +286,20 @@ impl Peer {
         let governing = [
             tokio::spawn(absence.run(stop.child_token())),
             tokio::spawn(steward.run(stop.child_token())),
-            tokio::spawn(throttle::measure(throttle, network.clone(), stop.child_token())),
+            tokio::spawn(throttle::measure(
+                throttle,
+                network.clone(),
+                stop.child_token(),
+            )),
         ];
         let announcement = Announcement::write(folder, address)?;
         let peer = Peer {
-            api: tokio::spawn(api::serve(listener, handle.clone(), access.clone(), stop.child_token())),
+            api: tokio::spawn(api::serve(
+                listener,
+                handle.clone(),
+                access.clone(),
+                stop.child_token(),
+            )),
             crawler: tokio::spawn(crawler.run(stop.child_token())),
             memory: tokio::spawn(remember_peers(network, stop.child_token())),
             desk,
@@ -314,22 +341,28 @@ impl Peer {
         }
     }
 
-    /// Stops: finishes what is under way, makes everything durable, frees the folder. Gives the last status.
+    /// Stops: finishes what is under way, makes everything durable, frees the folder. Gives the
+    /// last status.
     ///
-    /// Among others it leaves gracefully: it sends the links it found to their owners, and answers until its successors
-    /// have taken over.
+    /// Among others it leaves gracefully: it sends the links it found to their owners, and answers
+    /// until its successors have taken over.
     pub async fn stop(self) -> Status {
         let staff = self.desk.staff();
         let is_among_others = staff.is_some_and(|staff| !staff.tenancy.is_alone());
         // What is under way cannot be finished on a disk that cannot be written.
         let can_write = self.handle.status().attention.is_none();
-        let resting = staff.filter(|_| can_write).map(|staff| staff.orders.quiesce());
+        let resting = staff
+            .filter(|_| can_write)
+            .map(|staff| staff.orders.quiesce());
         let mut stillness = OptionFuture::from(resting).await;
         if let Some(stillness) = &mut stillness {
             let _ = time::timeout(REST_WITHIN, stillness.reached()).await;
         }
         self.stop.cancel();
-        let last = self.crawler.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        let last = self
+            .crawler
+            .await
+            .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
         drop(stillness);
         let _ = self.memory.await;
         for task in self.governing {
@@ -374,7 +407,9 @@ impl Announcement {
         let temporary = path.with_extension("tmp");
         fs::write(&temporary, format!("http://{address}\n"))
             .and_then(|()| fs::rename(&temporary, &path))
-            .map_err(|error| StartError::Files(format!("cannot write {}: {error}", path.display())))?;
+            .map_err(|error| {
+                StartError::Files(format!("cannot write {}: {error}", path.display()))
+            })?;
         Ok(Announcement(path))
     }
 }
@@ -400,7 +435,11 @@ fn stop_with(tasks: Vec<JoinHandle<()>>) -> Vec<AbortOnDrop> {
 
 /// Writes the peers met so far down now and then.
 async fn remember_peers(network: Arc<Network>, stop: CancellationToken) {
-    while stop.run_until_cancelled(tokio::time::sleep(REMEMBER_EVERY)).await.is_some() {
+    while stop
+        .run_until_cancelled(tokio::time::sleep(REMEMBER_EVERY))
+        .await
+        .is_some()
+    {
         network.remember();
     }
 }
@@ -413,7 +452,9 @@ fn setting_out(config: &Config) -> SettingOut {
 }
 
 async fn listen(port: u16) -> Result<TcpListener, StartError> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(|source| StartError::Listen { port, source })
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        .await
+        .map_err(|source| StartError::Listen { port, source })
 }
 
 fn open_archive(
@@ -424,7 +465,9 @@ fn open_archive(
     if !config.archive.keep {
         return Ok(None);
     }
-    let mark = store.archive_mark().map_err(|error| StartError::Recover(error.to_string()))?;
+    let mark = store
+        .archive_mark()
+        .map_err(|error| StartError::Recover(error.to_string()))?;
     let options = archive::Options {
         software: format!("Apoidea/{}", env!("CARGO_PKG_VERSION")),
         file_bytes: config.archive.file_mib.mib_as_bytes(),
@@ -445,7 +488,10 @@ fn page_work(
 ) -> Result<PageWork, StartError> {
     let contactable = Contactable::new(&config.crawl);
     let aside = Arc::new(Aside::new(folder.to_owned()));
-    let floors = Gaps { host: politeness::HOST_DELAY, address: politeness::ADDRESS_DELAY };
+    let floors = Gaps {
+        host: politeness::HOST_DELAY,
+        address: politeness::ADDRESS_DELAY,
+    };
     Ok(PageWork {
         fetcher: Fetcher::new(&config.crawl, contactable.clone(), floors, throttle)?,
         resolver: Resolver::new(&config.crawl, contactable)?,
@@ -462,25 +508,46 @@ fn steward(config: &Config, folder: &Path, throttle: Arc<Throttle>) -> Result<St
     let file = PreferencesFile::new(folder);
     let preferences = file.load(Preferences::dedicated(), &config.preferences)?;
     let senses = Senses::start(sensors::of_this_system(), &preferences);
-    Ok(Steward::new(preferences, file, senses, throttle, folder.to_owned()))
+    Ok(Steward::new(
+        preferences,
+        file,
+        senses,
+        throttle,
+        folder.to_owned(),
+    ))
 }
 
 fn admitter(config: &Config, store: &Store, me: PeerId) -> Result<Admitter, StartError> {
     let mut refusals = Refusals::default();
-    let own: String = config.crawl.refuse.iter().map(|domain| format!("*.{domain}\n")).collect();
+    let own: String = config
+        .crawl
+        .refuse
+        .iter()
+        .map(|domain| format!("*.{domain}\n"))
+        .collect();
     let wrong = |error: apoidea_crawl::InvalidList| StartError::Refusals(error.to_string());
     refusals.add("the settings", &own).map_err(wrong)?;
     for path in &config.crawl.refuse_lists {
-        let text = fs::read_to_string(path)
-            .map_err(|error| StartError::Refusals(format!("cannot read {}: {error}", path.display())))?;
-        refusals.add(&path.display().to_string(), &text).map_err(wrong)?;
+        let text = fs::read_to_string(path).map_err(|error| {
+            StartError::Refusals(format!("cannot read {}: {error}", path.display()))
+        })?;
+        refusals
+            .add(&path.display().to_string(), &text)
+            .map_err(wrong)?;
     }
-    Ok(Admitter::new(store.clone(), &config.crawl, refusals, me, now())?)
+    Ok(Admitter::new(
+        store.clone(),
+        &config.crawl,
+        refusals,
+        me,
+        now(),
+    )?)
 }
 
 /// Domains in memory, and bytes for seen-filters.
 fn usual_sizes(config: &Config) -> (usize, usize) {
-    let seen_bytes = usize::try_from(config.crawl.seen_memory_mib.mib_as_bytes()).unwrap_or(usize::MAX);
+    let seen_bytes =
+        usize::try_from(config.crawl.seen_memory_mib.mib_as_bytes()).unwrap_or(usize::MAX);
     (config.crawl.resident_domains.as_usize(), seen_bytes)
 }
 

@@ -1,8 +1,11 @@
-//! In which country an address is, from a table that the program carries: nobody is asked over the network.
+//! In which country an address is, from a table that the program carries: nobody is asked over the
+//! network.
 //!
-//! The table is packed and only unpacked when somebody looks at a map: most peers never need it in memory.
+//! The table is packed and only unpacked when somebody looks at a map: most peers never need it in
+//! memory.
 //!
-//! Data: ip-location-db (geo-whois-asn-country), CC BY 4.0 by the Number Resource Organization, nro.net.
+//! Data: ip-location-db (geo-whois-asn-country), CC BY 4.0 by the Number Resource Organization,
+//! nro.net.
 
 use crate::network::NetworkStatus;
 use apoidea_model::PeerId;
@@ -45,7 +48,11 @@ impl Places {
         let place = |address: IpAddr| self.country(address);
         Whereabouts {
             own: own.and_then(place),
-            peers: network.connected.iter().map(|peer| (peer.id, place(peer.address.ip()))).collect(),
+            peers: network
+                .connected
+                .iter()
+                .map(|peer| (peer.id, place(peer.address.ip())))
+                .collect(),
         }
     }
 
@@ -63,7 +70,9 @@ impl Places {
 
 fn unpack() -> Option<Reader<Vec<u8>>> {
     let mut table = Vec::new();
-    brotli_decompressor::Decompressor::new(PACKED, UNPACK_BYTES).read_to_end(&mut table).ok()?;
+    brotli_decompressor::Decompressor::new(PACKED, UNPACK_BYTES)
+        .read_to_end(&mut table)
+        .ok()?;
     table.shrink_to_fit();
     Reader::from_source(table).ok()
 }
@@ -75,7 +84,13 @@ mod tests {
     #[test]
     fn an_address_of_nowhere_has_no_country() {
         let places = Places::default();
-        for address in ["127.0.0.1", "10.1.2.3", "::1", "fe80::1", "::ffff:192.168.0.1"] {
+        for address in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "::1",
+            "fe80::1",
+            "::ffff:192.168.0.1",
+        ] {
             assert_eq!(places.country(address.parse().unwrap()), None, "{address}");
         }
     }
@@ -85,9 +100,14 @@ mod tests {
         let places = Places::default();
         for address in ["193.0.6.139", "2001:638::1"] {
             let found = places.country(address.parse().unwrap());
-            let is_code =
-                |country: &Country| country.0.len() == 2 && country.0.bytes().all(|b| b.is_ascii_uppercase());
-            assert_eq!(found.as_ref().is_some_and(is_code), !PACKED.is_empty(), "{address}: {found:?}");
+            let is_code = |country: &Country| {
+                country.0.len() == 2 && country.0.bytes().all(|b| b.is_ascii_uppercase())
+            };
+            assert_eq!(
+                found.as_ref().is_some_and(is_code),
+                !PACKED.is_empty(),
+                "{address}: {found:?}"
+            );
         }
     }
 }

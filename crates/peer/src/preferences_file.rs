@@ -1,7 +1,9 @@
-//! What the governor remembers between two runs: the volunteer's preferences, and what is under way.
+//! What the governor remembers between two runs: the volunteer's preferences, and what is under
+//! way.
 //!
-//! Preferences are a TOML file that can be edited by hand while the peer does not run; the rest (a snooze, the bytes of the
-//! month) is the program's own. Both are replaced in one step, so that a crash leaves the old or the new.
+//! Preferences are a TOML file that can be edited by hand while the peer does not run; the rest (a
+//! snooze, the bytes of the month) is the program's own. Both are replaced in one step, so that a
+//! crash leaves the old or the new.
 
 use apoidea_governor::{MonthlyUsage, Preferences, Refused, Snooze};
 use serde::{Deserialize, Serialize};
@@ -62,10 +64,13 @@ pub enum PreferencesError {
 
 impl PreferencesFile {
     pub(crate) fn new(folder: &Path) -> Self {
-        PreferencesFile { folder: folder.to_owned() }
+        PreferencesFile {
+            folder: folder.to_owned(),
+        }
     }
 
-    /// What the volunteer set last; if they never did, the section of the settings file over `base`.
+    /// What the volunteer set last; if they never did, the section of the settings file over
+    /// `base`.
     pub(crate) fn load(
         &self,
         base: Preferences,
@@ -74,12 +79,20 @@ impl PreferencesFile {
         let path = self.folder.join(PREFERENCES_FILE);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return in_section(&base, section),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return in_section(&base, section);
+            }
             Err(source) => return Err(PreferencesError::Io { path, source }),
         };
-        let malformed = |source| PreferencesError::Malformed { path: path.clone(), source: Box::new(source) };
+        let malformed = |source| PreferencesError::Malformed {
+            path: path.clone(),
+            source: Box::new(source),
+        };
         let table: toml::Table = toml::from_str(&text).map_err(malformed)?;
-        let refused = |refused| PreferencesError::Refused { place: path.display().to_string(), refused };
+        let refused = |refused| PreferencesError::Refused {
+            place: path.display().to_string(),
+            refused,
+        };
         Preferences::from_value(&Value::Object(to_json(&table))).map_err(refused)
     }
 
@@ -91,7 +104,8 @@ impl PreferencesFile {
         replace(&path, text.as_bytes()).map_err(|source| PreferencesError::Io { path, source })
     }
 
-    /// What was under way. A file that cannot be read is as good as none: nothing in it is worth refusing to start.
+    /// What was under way. A file that cannot be read is as good as none: nothing in it is worth
+    /// refusing to start.
     pub(crate) fn under_way(&self) -> UnderWay {
         let bytes = fs::read(self.folder.join(STATE_FILE)).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
@@ -106,8 +120,10 @@ impl PreferencesFile {
 }
 
 fn in_section(base: &Preferences, section: &toml::Table) -> Result<Preferences, PreferencesError> {
-    let refused =
-        |refused| PreferencesError::Refused { place: "the settings' [preferences]".to_owned(), refused };
+    let refused = |refused| PreferencesError::Refused {
+        place: "the settings' [preferences]".to_owned(),
+        refused,
+    };
     base.with(&to_json(section)).map_err(refused)
 }
 
@@ -144,7 +160,11 @@ mod tests {
         let loaded = file.load(Preferences::dedicated(), &settings).unwrap();
         assert_eq!((loaded.run, loaded.idle_seconds), (Run::WhenIdle, 5));
         assert_eq!(loaded.memory_mib, Preset::Gentle.preferences().memory_mib);
-        let own = Preferences { idle_seconds: 9, preset: Preset::Custom, ..Preferences::default() };
+        let own = Preferences {
+            idle_seconds: 9,
+            preset: Preset::Custom,
+            ..Preferences::default()
+        };
         file.save(&own).unwrap();
         assert_eq!(file.load(Preferences::dedicated(), &settings).unwrap(), own);
     }
@@ -153,15 +173,29 @@ mod tests {
     fn a_bad_file_is_refused_with_place_field_and_range() {
         let folder = tempfile::tempdir().unwrap();
         let file = PreferencesFile::new(folder.path());
-        let refused = file.load(Preferences::dedicated(), &section("full = { cpu_percent = 99999 }"));
+        let refused = file.load(
+            Preferences::dedicated(),
+            &section("full = { cpu_percent = 99999 }"),
+        );
         let words = refused.unwrap_err().to_string();
-        assert!(words.contains("full.cpu_percent") && words.contains("1 to 6400"), "{words}");
-        for (text, part) in
-            [("idle_seconds = 0", "1 to 86400"), ("idle_seconds = ", "line 1"), ("x = 1", "`x`")]
-        {
+        assert!(
+            words.contains("full.cpu_percent") && words.contains("1 to 6400"),
+            "{words}"
+        );
+        for (text, part) in [
+            ("idle_seconds = 0", "1 to 86400"),
+            ("idle_seconds = ", "line 1"),
+            ("x = 1", "`x`"),
+        ] {
             fs::write(folder.path().join(PREFERENCES_FILE), text).unwrap();
-            let words = file.load(Preferences::dedicated(), &toml::Table::new()).unwrap_err().to_string();
-            assert!(words.contains(PREFERENCES_FILE) && words.contains(part), "{words}");
+            let words = file
+                .load(Preferences::dedicated(), &toml::Table::new())
+                .unwrap_err()
+                .to_string();
+            assert!(
+                words.contains(PREFERENCES_FILE) && words.contains(part),
+                "{words}"
+            );
         }
     }
 
@@ -170,7 +204,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = PreferencesFile::new(folder.path());
         assert_eq!(file.under_way(), UnderWay::default());
-        let under_way = UnderWay { snooze: Some(Snooze::UntilResumed), ..UnderWay::default() };
+        let under_way = UnderWay {
+            snooze: Some(Snooze::UntilResumed),
+            ..UnderWay::default()
+        };
         file.save_under_way(&under_way).unwrap();
         assert_eq!(file.under_way(), under_way);
         fs::write(folder.path().join(STATE_FILE), b"{").unwrap();

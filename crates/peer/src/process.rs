@@ -1,4 +1,5 @@
-//! What is made of a page: its content hash, its links, its archive records. Pure work on bytes, on any thread.
+//! What is made of a page: its content hash, its links, its archive records. Pure work on bytes, on
+//! any thread.
 
 use crate::{
     body::{Body, Extent},
@@ -51,7 +52,10 @@ pub(crate) struct Processor {
 
 impl Processor {
     pub(crate) fn new(keep_archive: bool) -> Self {
-        Processor { archive: keep_archive.then(Encoders::default), recent: RecentLinks::new() }
+        Processor {
+            archive: keep_archive.then(Encoders::default),
+            recent: RecentLinks::new(),
+        }
     }
 
     /// The links settled lately.
@@ -62,22 +66,30 @@ impl Processor {
     /// A new page is read and kept; of a known one, only that it was seen.
     pub(crate) fn process(&self, page: &FetchedPage, verdict: &Verdict) -> ProcessedPage {
         let headers = &page.response.headers;
-        let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let content_type = headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok());
         let found = match verdict {
             Verdict::New => extract(&page.pending.url, content_type, &page.body.bytes),
             Verdict::Known(_) => Extracted::default(),
         };
         let directives = header_directives(headers) & found.directives;
         let may_follow = directives.follow == Permission::Allowed;
-        let links = if may_follow { self.new_links(&found.links, page.pending.depth) } else { Vec::new() };
-        let may_keep = directives.index == Permission::Allowed && directives.archive == Permission::Allowed;
+        let links = if may_follow {
+            self.new_links(&found.links, page.pending.depth)
+        } else {
+            Vec::new()
+        };
+        let may_keep =
+            directives.index == Permission::Allowed && directives.archive == Permission::Allowed;
         let link_count = found.links.len();
         let encoders = self.archive.as_ref().filter(|_| may_keep);
         let records = encoders.map(|encoders| encoders.encode(&capture(page, found, verdict)));
         ProcessedPage::new(page, links, link_count, records)
     }
 
-    /// The URLs that a sitemap lists, of its own site only (sitemaps.org: no one speaks for another host).
+    /// The URLs that a sitemap lists, of its own site only (sitemaps.org: no one speaks for another
+    /// host).
     pub(crate) fn read_sitemap(&self, page: &FetchedPage) -> ProcessedPage {
         let links = self.listed(&page.pending.url, page.pending.depth, &page.body);
         let count = links.len();
@@ -89,19 +101,39 @@ impl Processor {
         let site = sitemap.domain();
         let is_own = |url: &PageUrl| url.domain().site() == site.site();
         let pages = listed.pages.into_iter().map(|url| (url, Target::Page));
-        let sitemaps = listed.sitemaps.into_iter().map(|url| (url, Target::Sitemap));
-        let own = pages.chain(sitemaps).filter(|(url, _)| is_own(url) && !self.recent.contains(url));
-        own.map(|(url, target)| Link { url, depth: depth + 1, target }).collect()
+        let sitemaps = listed
+            .sitemaps
+            .into_iter()
+            .map(|url| (url, Target::Sitemap));
+        let own = pages
+            .chain(sitemaps)
+            .filter(|(url, _)| is_own(url) && !self.recent.contains(url));
+        own.map(|(url, target)| Link {
+            url,
+            depth: depth + 1,
+            target,
+        })
+        .collect()
     }
 
     fn new_links(&self, found: &[PageUrl], depth: u16) -> Vec<Link> {
         let new = found.iter().filter(|url| !self.recent.contains(url));
-        new.map(|url| Link { url: url.clone(), depth: depth + 1, target: Target::Page }).collect()
+        new.map(|url| Link {
+            url: url.clone(),
+            depth: depth + 1,
+            target: Target::Page,
+        })
+        .collect()
     }
 }
 
 impl ProcessedPage {
-    fn new(page: &FetchedPage, links: Vec<Link>, link_count: usize, records: Option<EncodedRecords>) -> Self {
+    fn new(
+        page: &FetchedPage,
+        links: Vec<Link>,
+        link_count: usize,
+        records: Option<EncodedRecords>,
+    ) -> Self {
         ProcessedPage {
             links,
             link_count: link_count as u64,
@@ -115,29 +147,54 @@ impl ProcessedPage {
 
 /// `X-Robots-Tag` of every header line.
 fn header_directives(headers: &HeaderMap) -> Directives {
-    let values = headers.get_all("x-robots-tag").iter().filter_map(|value| value.to_str().ok());
-    values.map(Directives::from_header).fold(Directives::default(), BitAnd::bitand)
+    let values = headers
+        .get_all("x-robots-tag")
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    values
+        .map(Directives::from_header)
+        .fold(Directives::default(), BitAnd::bitand)
 }
 
 fn capture(page: &FetchedPage, found: Extracted, verdict: &Verdict) -> Capture {
-    let Response { status, headers, address, elapsed, .. } = &page.response;
+    let Response {
+        status,
+        headers,
+        address,
+        elapsed,
+        ..
+    } = &page.response;
     let mut metadata = vec![("fetchTimeMs".to_owned(), elapsed.as_millis().to_string())];
     metadata.extend(found.title.map(|title| ("title".to_owned(), title)));
-    metadata.extend(found.language.map(|language| ("language".to_owned(), language)));
-    let usage = headers.get("content-usage").and_then(|value| value.to_str().ok());
+    metadata.extend(
+        found
+            .language
+            .map(|language| ("language".to_owned(), language)),
+    );
+    let usage = headers
+        .get("content-usage")
+        .and_then(|value| value.to_str().ok());
     metadata.extend(usage.map(|usage| ("Content-Usage".to_owned(), usage.to_owned())));
-    let reason = reqwest::StatusCode::from_u16(*status).ok().and_then(|status| status.canonical_reason());
+    let reason = reqwest::StatusCode::from_u16(*status)
+        .ok()
+        .and_then(|status| status.canonical_reason());
     let first_line = format!("HTTP/1.1 {status} {}", reason.unwrap_or_default());
     let kind = match verdict {
         Verdict::New => CaptureKind::Response,
-        Verdict::Known(fact) => CaptureKind::Revisit { url: fact.page.clone(), time: fact.time },
+        Verdict::Known(fact) => CaptureKind::Revisit {
+            url: fact.page.clone(),
+            time: fact.time,
+        },
     };
     Capture {
         url: page.pending.url.clone(),
         time: page.time,
         address: Some(*address),
         request: fetch::request_head(&page.pending.url),
-        response: Head { first_line, headers: headers.iter().map(header).collect() },
+        response: Head {
+            first_line,
+            headers: headers.iter().map(header).collect(),
+        },
         digest: page.digest,
         body: page.body.bytes.clone(),
         kind,
@@ -152,9 +209,13 @@ fn header((name, value): (&HeaderName, &reqwest::header::HeaderValue)) -> (Strin
     let mut spelled = name.as_str().to_owned();
     let mut upper = true;
     // Header names are ASCII, so bytes and characters agree.
-    let capitals = spelled.char_indices().filter(|&(_, c)| std::mem::replace(&mut upper, c == '-'));
+    let capitals = spelled
+        .char_indices()
+        .filter(|&(_, c)| std::mem::replace(&mut upper, c == '-'));
     let capitals: Vec<usize> = capitals.map(|(at, _)| at).collect();
-    capitals.iter().for_each(|&at| spelled[at..=at].make_ascii_uppercase());
+    capitals
+        .iter()
+        .for_each(|&at| spelled[at..=at].make_ascii_uppercase());
     (spelled, value.as_bytes().to_vec())
 }
 
@@ -164,7 +225,10 @@ struct Encoders(Mutex<Vec<Encoder>>);
 
 impl Encoders {
     fn encode(&self, capture: &Capture) -> EncodedRecords {
-        let mut encoder = self.idle().pop().unwrap_or_else(|| Encoder::new(rand::random()));
+        let mut encoder = self
+            .idle()
+            .pop()
+            .unwrap_or_else(|| Encoder::new(rand::random()));
         let records = capture.encode(&mut encoder);
         self.idle().push(encoder);
         records

@@ -1,13 +1,15 @@
-//! Pages between their fetch and the disk (Apoidea's Processing-Jobs): still in their queues, not to be fetched again.
+//! Pages between their fetch and the disk (Apoidea's Processing-Jobs): still in their queues, not
+//! to be fetched again.
 //!
-//! Their number and the memory they take are bounded: beyond that no fetch starts. Those that wait for the ring's word on
-//! their content give their memory back ([`crate::aside`]); those that wait for the disk cannot.
+//! Their number and the memory they take are bounded: beyond that no fetch starts. Those that wait
+//! for the ring's word on their content give their memory back ([`crate::aside`]); those that wait
+//! for the disk cannot.
 
 use apoidea_model::{Domain, Slot};
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 
-/// Most bytes of bodies and records in processing: a few seconds of a fast connection, and a quarter of what the
-/// smallest peer may take.
+/// Most bytes of bodies and records in processing: a few seconds of a fast connection, and a
+/// quarter of what the smallest peer may take.
 const MAX_BYTES: u64 = 24 << 20;
 
 /// What is in processing.
@@ -24,8 +26,9 @@ impl Processing {
     /// Most pages in processing, unless there may be more fetches than that.
     pub(crate) const MAX_PAGES: usize = 1024;
 
-    /// Most pages in processing where others repeat them after a crash: enough that every fetch has three pages on their
-    /// way to the disk behind it, and that few fetches do not wait for their pages' way.
+    /// Most pages in processing where others repeat them after a crash: enough that every fetch has
+    /// three pages on their way to the disk behind it, and that few fetches do not wait for their
+    /// pages' way.
     pub(crate) fn pages_among_others(fetches: usize) -> usize {
         (4 * fetches).max(64)
     }
@@ -40,7 +43,11 @@ impl Processing {
 
     /// Takes note of the memory that a page takes now, and so that it was answered.
     pub(crate) fn weigh(&mut self, domain: &Domain, slot: Slot, bytes: u64) {
-        let Some(known) = self.by_domain.get_mut(domain).and_then(|slots| slots.get_mut(&slot)) else {
+        let Some(known) = self
+            .by_domain
+            .get_mut(domain)
+            .and_then(|slots| slots.get_mut(&slot))
+        else {
             return;
         };
         let before = known.replace(bytes);
@@ -49,7 +56,9 @@ impl Processing {
     }
 
     pub(crate) fn end(&mut self, domain: &Domain, slot: Slot) {
-        let Some(slots) = self.by_domain.get_mut(domain) else { return };
+        let Some(slots) = self.by_domain.get_mut(domain) else {
+            return;
+        };
         if let Some(weight) = slots.remove(&slot) {
             self.pages -= 1;
             self.answered -= usize::from(weight.is_some());
@@ -66,7 +75,10 @@ impl Processing {
 
     /// The pages of one domain.
     pub(crate) fn of(&self, domain: &Domain) -> HashSet<Slot> {
-        self.by_domain.get(domain).map(|slots| slots.keys().copied().collect()).unwrap_or_default()
+        self.by_domain
+            .get(domain)
+            .map(|slots| slots.keys().copied().collect())
+            .unwrap_or_default()
     }
 
     /// The domains of all pages.
@@ -111,7 +123,8 @@ mod tests {
         assert!(!processing.is_full(Processing::MAX_PAGES));
         (0..12).for_each(|sequence| processing.end(&domain, slot(sequence)));
         assert!(processing.len() == 0 && !processing.has(&domain));
-        (0..Processing::MAX_PAGES as u64).for_each(|sequence| processing.begin(&domain, slot(sequence)));
+        (0..Processing::MAX_PAGES as u64)
+            .for_each(|sequence| processing.begin(&domain, slot(sequence)));
         assert!(processing.is_full(Processing::MAX_PAGES));
     }
 

@@ -20,7 +20,11 @@ impl Rate {
         }
         let (since, before) = self.0[0];
         let seconds = now.duration_since(since).as_secs_f64();
-        if seconds > 0.0 { count.saturating_sub(before) as f64 / seconds } else { 0.0 }
+        if seconds > 0.0 {
+            count.saturating_sub(before) as f64 / seconds
+        } else {
+            0.0
+        }
     }
 }
 

@@ -1,8 +1,9 @@
-//! Where this peer may connect to: global addresses on the allowed ports, and the operator's own networks.
+//! Where this peer may connect to: global addresses on the allowed ports, and the operator's own
+//! networks.
 //!
-//! URLs come from strangers and the crawler sits inside someone's home network, so the answer is asked three times:
-//! for the URL (an IP literal never reaches the resolver), for every address a name resolves to, and for the address
-//! that finally answered.
+//! URLs come from strangers and the crawler sits inside someone's home network, so the answer is
+//! asked three times: for the URL (an IP literal never reaches the resolver), for every address a
+//! name resolves to, and for the address that finally answered.
 
 use crate::config::CrawlConfig;
 use apoidea_model::{Network, PageUrl, Reach};
@@ -29,7 +30,10 @@ pub enum Refusal {
 impl Contactable {
     /// The rule that the settings describe.
     pub fn new(config: &CrawlConfig) -> Self {
-        Contactable { ports: config.ports.clone(), private: config.private_networks.clone() }
+        Contactable {
+            ports: config.ports.clone(),
+            private: config.private_networks.clone(),
+        }
     }
 
     /// May this URL be asked for at all, as far as its text tells?
@@ -37,7 +41,9 @@ impl Contactable {
         if !self.ports.contains(&url.port()) {
             return Err(Refusal::Port(url.port()));
         }
-        url.domain().ip().map_or(Ok(()), |address| self.check_address(address))
+        url.domain()
+            .ip()
+            .map_or(Ok(()), |address| self.check_address(address))
     }
 
     /// May this address be connected to?

@@ -1,9 +1,11 @@
-//! Links that were settled a moment ago, so that the same navigation bar is not looked at on every page again.
+//! Links that were settled a moment ago, so that the same navigation bar is not looked at on every
+//! page again.
 //!
-//! A bounded memory, shared by all who process pages. It forgets by overwriting, and forgetting only costs a look at
-//! the seen-filter or a link sent once more; it never takes one link for another (62 bits of a keyed hash, unknown to
-//! strangers). What was asked for again since it was inserted is popular, and gets a second chance before it is
-//! overwritten: so the links that every page has stay, and are not sent to their owners over and over.
+//! A bounded memory, shared by all who process pages. It forgets by overwriting, and forgetting
+//! only costs a look at the seen-filter or a link sent once more; it never takes one link for
+//! another (62 bits of a keyed hash, unknown to strangers). What was asked for again since it was
+//! inserted is popular, and gets a second chance before it is overwritten: so the links that every
+//! page has stay, and are not sent to their owners over and over.
 
 use apoidea_model::PageUrl;
 use std::{
@@ -28,7 +30,10 @@ pub struct RecentLinks {
 impl RecentLinks {
     /// Nothing remembered.
     pub fn new() -> Self {
-        RecentLinks { places: (0..PLACES).map(|_| AtomicU64::new(0)).collect(), key: RandomState::new() }
+        RecentLinks {
+            places: (0..PLACES).map(|_| AtomicU64::new(0)).collect(),
+            key: RandomState::new(),
+        }
     }
 
     /// Was this link settled lately?
@@ -50,7 +55,14 @@ impl RecentLinks {
         let known = self.places[place].load(Relaxed);
         let is_another = known & !POPULAR != mark;
         let is_popular = known & POPULAR != 0;
-        self.places[place].store(if is_another && is_popular { known & !POPULAR } else { mark }, Relaxed);
+        self.places[place].store(
+            if is_another && is_popular {
+                known & !POPULAR
+            } else {
+                mark
+            },
+            Relaxed,
+        );
     }
 
     fn place(&self, url: &PageUrl) -> (usize, u64) {
@@ -84,6 +96,9 @@ mod tests {
             recent.insert(&url(1000 + i));
         }
         let left = (0..100).filter(|&i| recent.contains(&url(i))).count();
-        assert!(left > 40, "{left} of 100; without a second chance there would be two");
+        assert!(
+            left > 40,
+            "{left} of 100; without a second chance there would be two"
+        );
     }
 }

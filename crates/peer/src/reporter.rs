@@ -48,7 +48,10 @@ impl Reporter {
         steward: Arc<Steward>,
     ) -> (Self, watch::Receiver<Status>) {
         let allowance = steward.watch().borrow().clone();
-        let (status, watch) = watch::channel(Status { allowance, ..Status::starting(started) });
+        let (status, watch) = watch::channel(Status {
+            allowance,
+            ..Status::starting(started)
+        });
         let reporter = Reporter {
             status,
             pages: Rate::default(),
@@ -146,7 +149,9 @@ fn reason(snapshot: &Snapshot<'_>, allowance: &Allowance) -> String {
                 snapshot.queued
             )
         }
-        State::Idle if snapshot.domains == 0 => "Nothing to crawl yet: add a URL to begin".to_owned(),
+        State::Idle if snapshot.domains == 0 => {
+            "Nothing to crawl yet: add a URL to begin".to_owned()
+        }
         State::Idle => "Everything known is crawled".to_owned(),
     }
 }

@@ -29,7 +29,8 @@ pub struct RobotsAnswer {
 #[derive(Debug)]
 pub struct Held;
 
-/// Fetches `url` from `address` and follows its redirects, also to other hosts, each of which waits its turn at the gate.
+/// Fetches `url` from `address` and follows its redirects, also to other hosts, each of which waits
+/// its turn at the gate.
 pub async fn fetch(
     fetcher: &Fetcher,
     resolver: &Resolver,
@@ -38,33 +39,62 @@ pub async fn fetch(
     connection: Connection,
     now: Time,
 ) -> Result<RobotsAnswer, Held> {
-    let mut effort = Effort { took: Duration::ZERO, bytes: 0 };
+    let mut effort = Effort {
+        took: Duration::ZERO,
+        bytes: 0,
+    };
     let (mut at, mut address) = (url.clone(), address);
     for _ in 0..=MAX_REDIRECTS {
-        let response = match fetcher.get(&at, address, Wanted::Anything, connection).await {
+        let response = match fetcher
+            .get(&at, address, Wanted::Anything, connection)
+            .await
+        {
             Ok(response) => response,
             Err(FetchError::Held) => return Err(Held),
-            Err(_) => return Ok(RobotsAnswer { access: Access::of_failure(), retry_after: None, effort }),
+            Err(_) => {
+                return Ok(RobotsAnswer {
+                    access: Access::of_failure(),
+                    retry_after: None,
+                    effort,
+                });
+            }
         };
         if at.host() == url.host() {
-            effort = Effort { took: response.elapsed, bytes: effort.bytes + response.raw_body.len() as u64 };
+            effort = Effort {
+                took: response.elapsed,
+                bytes: effort.bytes + response.raw_body.len() as u64,
+            };
         }
         let is_redirect = matches!(response.status, 300..=399);
-        let Some(to) = judge::redirect_target(&at, &response.headers).filter(|_| is_redirect) else {
+        let Some(to) = judge::redirect_target(&at, &response.headers).filter(|_| is_redirect)
+        else {
             return Ok(read(response, effort, now));
         };
         match resolver.resolve(&to.domain()).await {
             Ok(addresses) => address = addresses[0],
-            Err(_) => return Ok(RobotsAnswer { access: Access::of_failure(), retry_after: None, effort }),
+            Err(_) => {
+                return Ok(RobotsAnswer {
+                    access: Access::of_failure(),
+                    retry_after: None,
+                    effort,
+                });
+            }
         }
         at = to;
     }
     // More redirects than anyone needs: the file counts as not there.
-    Ok(RobotsAnswer { access: Access::Open, retry_after: None, effort })
+    Ok(RobotsAnswer {
+        access: Access::Open,
+        retry_after: None,
+        effort,
+    })
 }
 
 fn read(response: Response, effort: Effort, now: Time) -> RobotsAnswer {
-    let encoding = response.headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    let encoding = response
+        .headers
+        .get(CONTENT_ENCODING)
+        .and_then(|value| value.to_str().ok());
     let retry_after = judge::wait_asked_for(&response.headers, now);
     let body = body::decode(response.raw_body, response.extent, encoding, MAX_BODY_BYTES);
     RobotsAnswer {

@@ -1,4 +1,5 @@
-//! The seen-filters of the domains in use; all others are on disk as logs of fingerprints, and rebuilt when needed.
+//! The seen-filters of the domains in use; all others are on disk as logs of fingerprints, and
+//! rebuilt when needed.
 
 use crate::config::CrawlConfig;
 use apoidea_crawl::{OneIn, Reductions, SeenFilter};
@@ -29,7 +30,8 @@ impl SeenCache {
         SeenCache {
             store,
             rate: OneIn::new(config.seen_false_positives.value()),
-            budget_bytes: usize::try_from(config.seen_memory_mib.mib_as_bytes()).unwrap_or(usize::MAX),
+            budget_bytes: usize::try_from(config.seen_memory_mib.mib_as_bytes())
+                .unwrap_or(usize::MAX),
             used_bytes: 0,
             filters: HashMap::new(),
             by_use: BTreeMap::new(),
@@ -37,7 +39,8 @@ impl SeenCache {
         }
     }
 
-    /// The filter of a domain that has admitted so many URLs, and whose log has made these journeys.
+    /// The filter of a domain that has admitted so many URLs, and whose log has made these
+    /// journeys.
     pub(crate) fn filter(
         &mut self,
         domain: &Domain,
@@ -53,7 +56,10 @@ impl SeenCache {
             self.insert(domain, filter);
         }
         self.clock += 1;
-        let cached = self.filters.get_mut(domain).expect("inserted above if it was not there");
+        let cached = self
+            .filters
+            .get_mut(domain)
+            .expect("inserted above if it was not there");
         self.by_use.remove(&cached.used);
         self.by_use.insert(self.clock, domain.clone());
         cached.used = self.clock;
@@ -62,7 +68,10 @@ impl SeenCache {
 
     /// After URLs were added, and are in the store: lets the filter grow, and cold ones go.
     pub(crate) fn settle(&mut self, domain: &Domain) -> Result<(), ReadError> {
-        let growing = self.filters.get(domain).filter(|cached| cached.filter.needs_growth());
+        let growing = self
+            .filters
+            .get(domain)
+            .filter(|cached| cached.filter.needs_growth());
         let known = growing.map(|cached| (cached.filter.len(), cached.filter.reductions().clone()));
         if let Some((expected, reductions)) = known {
             let filter = self.rebuild(domain, expected, reductions)?;
@@ -70,7 +79,9 @@ impl SeenCache {
             self.insert(domain, filter);
         }
         while self.used_bytes > self.budget_bytes && self.filters.len() > 1 {
-            let Some((_, coldest)) = self.by_use.pop_first() else { break };
+            let Some((_, coldest)) = self.by_use.pop_first() else {
+                break;
+            };
             self.remove(&coldest);
         }
         Ok(())
@@ -86,7 +97,8 @@ impl SeenCache {
         self.remove(domain);
     }
 
-    /// A URL is asked for in every form it may be known in, so each form must be mistaken the less often.
+    /// A URL is asked for in every form it may be known in, so each form must be mistaken the less
+    /// often.
     fn rebuild(
         &self,
         domain: &Domain,
@@ -95,8 +107,10 @@ impl SeenCache {
     ) -> Result<SeenFilter, ReadError> {
         let mut failed = None;
         let rate = self.rate.divided_by(reductions.form_count());
-        let hashes =
-            self.store.seen(domain).map_while(|hash| hash.map_err(|error| failed = Some(error)).ok());
+        let hashes = self
+            .store
+            .seen(domain)
+            .map_while(|hash| hash.map_err(|error| failed = Some(error)).ok());
         let filter = SeenFilter::build(rate, expected, hashes).asked_as(reductions);
         failed.map_or(Ok(filter), Err)
     }
@@ -106,7 +120,14 @@ impl SeenCache {
         let bytes = filter.memory_bytes() + 2 * domain.as_str().len() + size_of::<Cached>();
         self.used_bytes += bytes;
         self.by_use.insert(self.clock, domain.clone());
-        self.filters.insert(domain.clone(), Cached { filter, used: self.clock, bytes });
+        self.filters.insert(
+            domain.clone(),
+            Cached {
+                filter,
+                used: self.clock,
+                bytes,
+            },
+        );
     }
 
     fn remove(&mut self, domain: &Domain) {
@@ -129,9 +150,14 @@ mod tests {
     fn filters_survive_growth_and_eviction() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), Default::default()).unwrap();
-        let config = Config::default().with("crawl.seen_memory_mib=1").unwrap().crawl;
+        let config = Config::default()
+            .with("crawl.seen_memory_mib=1")
+            .unwrap()
+            .crawl;
         let mut cache = SeenCache::new(store.clone(), &config);
-        let domains: Vec<Domain> = (0..40).map(|i| format!("h{i}.test").parse().unwrap()).collect();
+        let domains: Vec<Domain> = (0..40)
+            .map(|i| format!("h{i}.test").parse().unwrap())
+            .collect();
         for round in 0..5u64 {
             for domain in &domains {
                 let hashes: Vec<UrlHash> = (0..4000)
@@ -139,9 +165,14 @@ mod tests {
                     .collect();
                 let mut new = 0;
                 for portion in hashes.chunks(50) {
-                    let filter = cache.filter(domain, round * 4000, &Reductions::default()).unwrap();
+                    let filter = cache
+                        .filter(domain, round * 4000, &Reductions::default())
+                        .unwrap();
                     assert!(filter.room() > 0, "it grew in time");
-                    new += portion.iter().filter(|&&hash| filter.insert(hash) == Sight::New).count();
+                    new += portion
+                        .iter()
+                        .filter(|&&hash| filter.insert(hash) == Sight::New)
+                        .count();
                     let mut commit = Commit::new();
                     commit.append_seen(domain, portion);
                     store.apply(&commit).unwrap();
@@ -151,7 +182,11 @@ mod tests {
                 assert!(new >= 3998, "{new} of 4000 are new");
             }
         }
-        let filter = cache.filter(&domains[0], 20_000, &Reductions::default()).unwrap();
-        assert!((0..20_000u64).all(|i| filter.contains(UrlHash(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)))));
+        let filter = cache
+            .filter(&domains[0], 20_000, &Reductions::default())
+            .unwrap();
+        assert!(
+            (0..20_000u64).all(|i| filter.contains(UrlHash(i.wrapping_mul(0x9e37_79b9_7f4a_7c15))))
+        );
     }
 }

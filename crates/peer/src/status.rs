@@ -1,4 +1,5 @@
-//! What a peer says about itself: one snapshot, the same words in the API, the command line and the dashboard.
+//! What a peer says about itself: one snapshot, the same words in the API, the command line and the
+//! dashboard.
 
 use crate::helped::Help;
 use apoidea_governor::{Allowance, Readings};
@@ -43,7 +44,8 @@ pub struct Status {
     pub lent: u64,
     /// Hosts whose turn has come, and that wait until a fetch may start.
     pub ready: u64,
-    /// Pages under way, from the start of their fetch until they are durable; lent and borrowed ones among them.
+    /// Pages under way, from the start of their fetch until they are durable; lent and borrowed
+    /// ones among them.
     pub processing: u64,
     /// Bytes in the archive.
     pub archive_bytes: u64,
@@ -142,7 +144,8 @@ pub enum Role {
     Helper,
 }
 
-/// A domain in a listing. Of one that this peer only helps with, the numbers are its own; otherwise they are the owner's.
+/// A domain in a listing. Of one that this peer only helps with, the numbers are its own; otherwise
+/// they are the owner's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 pub struct DomainRow {
     /// The domain.
@@ -167,6 +170,7 @@ pub struct DomainRow {
     pub delay_ms: u64,
     /// "crawling", "resting", "stopped"… with the reason.
     pub state: String,
-    /// What is known of its robots.txt: "known", "not asked yet"… with the crawl delay if there is one.
+    /// What is known of its robots.txt: "known", "not asked yet"… with the crawl delay if there is
+    /// one.
     pub robots: String,
 }

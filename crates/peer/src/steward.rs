@@ -1,7 +1,9 @@
-//! Keeps the volunteer's house: asks the governor what may be used now, and tells everybody who consumes.
+//! Keeps the volunteer's house: asks the governor what may be used now, and tells everybody who
+//! consumes.
 //!
-//! It holds the preferences and what the volunteer ordered, looks at the sensors twice a second, and publishes the
-//! [`Allowance`] on a watch channel. Orders take effect before they are answered, and are on the disk by then.
+//! It holds the preferences and what the volunteer ordered, looks at the sensors twice a second,
+//! and publishes the [`Allowance`] on a watch channel. Orders take effect before they are answered,
+//! and are on the disk by then.
 
 use crate::{
     page::{self, unblocked},
@@ -9,8 +11,8 @@ use crate::{
     throttle::Throttle,
 };
 use apoidea_governor::{
-    Allowance, Governor, Moment, Preferences, Priority, Readings, Refused, Snooze, SnoozeFor, Squeeze,
-    precedence, sensors::Senses,
+    Allowance, Governor, Moment, Preferences, Priority, Readings, Refused, Snooze, SnoozeFor,
+    Squeeze, precedence, sensors::Senses,
 };
 use serde_json::{Map, Value};
 use std::{
@@ -25,7 +27,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How often it looks: two looks and the crawler's reaction are well within the two seconds that a volunteer is promised.
+/// How often it looks: two looks and the crawler's reaction are well within the two seconds that a
+/// volunteer is promised.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often the bytes of the month are written down; a crash forgets at most this much time's.
 const SAVE_EVERY: Duration = Duration::from_secs(60);
@@ -97,7 +100,14 @@ impl Steward {
         let mut house = house;
         let allowance = house.decide(moment());
         let (allowance, _) = watch::channel(allowance);
-        Steward { house: Mutex::new(house), senses, file, folder, throttle, allowance }
+        Steward {
+            house: Mutex::new(house),
+            senses,
+            file,
+            folder,
+            throttle,
+            allowance,
+        }
     }
 
     /// Follows what may be used.
@@ -142,7 +152,10 @@ impl Steward {
     }
 
     /// Changes preferences: taken whole and kept, or refused whole.
-    pub(crate) async fn change(&self, changes: &Map<String, Value>) -> Result<Preferences, ChangeError> {
+    pub(crate) async fn change(
+        &self,
+        changes: &Map<String, Value>,
+    ) -> Result<Preferences, ChangeError> {
         let changed = self.preferences().with(changes)?;
         let (file, saved) = (self.file.clone(), changed.clone());
         unblocked(move || file.save(&saved)).await?;
@@ -176,7 +189,10 @@ impl Steward {
         let mut house = self.house();
         house.under_way.usage.add(bytes, moment());
         if house.sizes.look(&self.folder) {
-            let (used, limit) = (house.sizes.memory_bytes, self.allowance.borrow().memory_bytes);
+            let (used, limit) = (
+                house.sizes.memory_bytes,
+                self.allowance.borrow().memory_bytes,
+            );
             house.squeeze.look(used, limit);
         }
         house.readings = Readings {
@@ -217,7 +233,12 @@ impl Steward {
 
 impl House {
     fn decide(&mut self, now: Moment) -> Allowance {
-        self.governor.decide(&self.preferences, self.under_way.snooze, &self.readings, now)
+        self.governor.decide(
+            &self.preferences,
+            self.under_way.snooze,
+            &self.readings,
+            now,
+        )
     }
 }
 
@@ -229,7 +250,9 @@ impl Sizes {
         }
         self.looked_at = Some(Instant::now());
         self.free_bytes = fs4::available_space(folder).ok();
-        let Some(system) = &mut self.system else { return true };
+        let Some(system) = &mut self.system else {
+            return true;
+        };
         let pid = Pid::from_u32(std::process::id());
         let what = ProcessRefreshKind::nothing().with_memory();
         system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, what);
@@ -240,6 +263,8 @@ impl Sizes {
 
 /// Now, as the volunteer's clock shows it.
 fn moment() -> Moment {
-    let seconds = jiff::tz::TimeZone::system().to_offset(jiff::Timestamp::now()).seconds();
+    let seconds = jiff::tz::TimeZone::system()
+        .to_offset(jiff::Timestamp::now())
+        .seconds();
     Moment::new(page::now(), seconds / 60)
 }

@@ -1,8 +1,10 @@
-//! Keeps the crawl to its allowance, smoothly: when work may start, when bytes may flow, and whether there is room for them.
+//! Keeps the crawl to its allowance, smoothly: when work may start, when bytes may flow, and
+//! whether there is room for them.
 //!
-//! CPU time is held by spacing the starts of fetches; bytes by buckets that every request and every piece of an answer
-//! draws from. What the overlay sends and receives is charged to the same buckets afterwards, so that both together keep to
-//! the rate: the crawl's fetches give way to the ring.
+//! CPU time is held by spacing the starts of fetches; bytes by buckets that every request and every
+//! piece of an answer draws from. What the overlay sends and receives is charged to the same
+//! buckets afterwards, so that both together keep to the rate: the crawl's fetches give way to the
+//! ring.
 
 use crate::{body_memory::BodyMemory, network::Network};
 use apoidea_governor::{Allowance, CpuBudget, TokenBucket};
@@ -25,8 +27,8 @@ const FIRST_GUESS_BYTES: f64 = 16_384.0;
 const MEMORY: f64 = 20.0;
 /// Longest that anyone waits before looking at the rate again: it may have changed.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// The part of a rate that is aimed at. The heads of TCP and IP take 3 to 5 % that cannot be seen from here, and a burst
-/// on top of it still fits into a second's worth.
+/// The part of a rate that is aimed at. The heads of TCP and IP take 3 to 5 % that cannot be seen
+/// from here, and a burst on top of it still fits into a second's worth.
 const AIM: f64 = 0.94;
 
 /// The allowance at work; shared by all who consume.
@@ -65,7 +67,13 @@ pub(crate) struct Ticket<'a> {
 impl Throttle {
     /// Without limits.
     pub(crate) fn new() -> Self {
-        let flow = || Mutex::new(Flow { bucket: None, rate: None, expected: FIRST_GUESS_BYTES });
+        let flow = || {
+            Mutex::new(Flow {
+                bucket: None,
+                rate: None,
+                expected: FIRST_GUESS_BYTES,
+            })
+        };
         Throttle {
             cpu: Mutex::new(None),
             down: flow(),
@@ -120,7 +128,11 @@ impl Throttle {
     /// How soon to measure again.
     fn measure_in(&self) -> Duration {
         let is_limited = lock(&self.cpu).is_some() || self.rates() != (None, None);
-        if is_limited { MEASURE_EVERY } else { COUNT_EVERY }
+        if is_limited {
+            MEASURE_EVERY
+        } else {
+            COUNT_EVERY
+        }
     }
 
     /// Waits until a request of this size may be sent; none if a pause comes first.
@@ -129,7 +141,11 @@ impl Throttle {
         self.counted.fetch_add(bytes, Relaxed);
         let expected = lock(&self.down).expected as u64;
         self.draw(&self.down, expected, Phase::Unsent).await?;
-        Some(Ticket { throttle: self, expected, received: 0 })
+        Some(Ticket {
+            throttle: self,
+            expected,
+            received: 0,
+        })
     }
 
     /// Charges what others have sent and received already.
@@ -152,7 +168,9 @@ impl Throttle {
     /// How much longer than usual an answer of this size may take.
     pub(crate) fn slack(&self, bytes: usize) -> Duration {
         let rate = lock(&self.down).rate;
-        rate.map_or(Duration::ZERO, |rate| Duration::from_secs(4 * bytes as u64 / rate.max(1)))
+        rate.map_or(Duration::ZERO, |rate| {
+            Duration::from_secs(4 * bytes as u64 / rate.max(1))
+        })
     }
 
     /// Waits for the rate. A request that had to wait is not sent into a pause.
@@ -177,7 +195,9 @@ impl Ticket<'_> {
         if self.received > self.expected {
             let beyond = self.received - self.expected;
             self.expected = self.received;
-            self.throttle.draw(&self.throttle.down, beyond, Phase::Sent).await;
+            self.throttle
+                .draw(&self.throttle.down, beyond, Phase::Sent)
+                .await;
         }
     }
 }
@@ -206,7 +226,9 @@ impl Flow {
     }
 
     fn take(&mut self, bytes: u64, now: Duration) -> Result<(), Duration> {
-        self.bucket.as_mut().map_or(Ok(()), |bucket| bucket.take(bytes, now))
+        self.bucket
+            .as_mut()
+            .map_or(Ok(()), |bucket| bucket.take(bytes, now))
     }
 
     fn settle(&mut self, expected: u64, actual: u64) {
@@ -217,9 +239,17 @@ impl Flow {
 }
 
 /// Measures what is used until it is stopped: CPU time, and what the overlay sent and received.
-pub(crate) async fn measure(throttle: Arc<Throttle>, network: Arc<Network>, stop: CancellationToken) {
+pub(crate) async fn measure(
+    throttle: Arc<Throttle>,
+    network: Arc<Network>,
+    stop: CancellationToken,
+) {
     let (mut before, mut rates) = (network.traffic_bytes(), (None, None));
-    while stop.run_until_cancelled(sleep(throttle.measure_in())).await.is_some() {
+    while stop
+        .run_until_cancelled(sleep(throttle.measure_in()))
+        .await
+        .is_some()
+    {
         throttle.measure();
         let now = network.traffic_bytes();
         throttle.charge(now.0 - before.0, now.1 - before.1);

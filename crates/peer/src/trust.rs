@@ -1,7 +1,8 @@
 //! Whose certificates a fetch believes: the system's authorities and those of the settings.
 //!
-//! Where the system's cannot be asked (a Linux without ca-certificates, a Windows that is not quite one) the authorities
-//! that Mozilla trusts stand in: the program carries them, so they are as old as it is, and the log says so.
+//! Where the system's cannot be asked (a Linux without ca-certificates, a Windows that is not quite
+//! one) the authorities that Mozilla trusts stand in: the program carries them, so they are as old
+//! as it is, and the log says so.
 
 use rustls::{
     ClientConfig, RootCertStore,
@@ -26,17 +27,24 @@ pub enum TrustError {
     Tls(String),
 }
 
-/// How to connect, also believing the certificates in these files; with the one cryptography provider of the program.
+/// How to connect, also believing the certificates in these files; with the one cryptography
+/// provider of the program.
 pub(crate) fn client_config(trusted: &[PathBuf]) -> Result<ClientConfig, TrustError> {
     let mut extra = Vec::new();
     for path in trusted {
-        extra.extend(certificates(path).map_err(|why| TrustError::Certificates(path.clone(), why))?);
+        extra
+            .extend(certificates(path).map_err(|why| TrustError::Certificates(path.clone(), why))?);
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = verifier(extra, provider.clone())?;
     let builder = ClientConfig::builder_with_provider(provider);
-    let builder = builder.with_safe_default_protocol_versions().map_err(unusable)?;
-    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+    let builder = builder
+        .with_safe_default_protocol_versions()
+        .map_err(unusable)?;
+    Ok(builder
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth())
 }
 
 fn verifier(
@@ -57,7 +65,9 @@ fn bundled(
     extra: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, TrustError> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let mut roots = RootCertStore {
+        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+    };
     for certificate in extra {
         roots.add(certificate).map_err(unusable)?;
     }
@@ -70,10 +80,15 @@ fn unusable(error: impl ToString) -> TrustError {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(path).map_err(|error| error.to_string())?.collect();
+    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
+        .map_err(|error| error.to_string())?
+        .collect();
     let found = found.map_err(|error| error.to_string())?;
-    if found.is_empty() { Err("there is no certificate in it".to_owned()) } else { Ok(found) }
+    if found.is_empty() {
+        Err("there is no certificate in it".to_owned())
+    } else {
+        Ok(found)
+    }
 }
 
 #[cfg(test)]
@@ -92,7 +107,11 @@ mod tests {
 
     fn certificate_by(authority: &Authority) -> CertificateDer<'static> {
         let params = CertificateParams::new(["site.test".to_owned()]).unwrap();
-        params.signed_by(&KeyPair::generate().unwrap(), authority).unwrap().der().clone()
+        params
+            .signed_by(&KeyPair::generate().unwrap(), authority)
+            .unwrap()
+            .der()
+            .clone()
     }
 
     fn is_believed(
@@ -101,7 +120,9 @@ mod tests {
         name: &'static str,
     ) -> bool {
         let name = ServerName::try_from(name).unwrap();
-        verifier.verify_server_cert(certificate, &[], &name, &[], UnixTime::now()).is_ok()
+        verifier
+            .verify_server_cert(certificate, &[], &name, &[], UnixTime::now())
+            .is_ok()
     }
 
     #[test]
@@ -109,9 +130,21 @@ mod tests {
         let (known, stranger) = (authority(), authority());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = bundled(vec![known.der().clone()], provider).unwrap();
-        assert!(is_believed(&*verifier, &certificate_by(&known), "site.test"));
-        assert!(!is_believed(&*verifier, &certificate_by(&known), "other.test"));
-        assert!(!is_believed(&*verifier, &certificate_by(&stranger), "site.test"));
+        assert!(is_believed(
+            &*verifier,
+            &certificate_by(&known),
+            "site.test"
+        ));
+        assert!(!is_believed(
+            &*verifier,
+            &certificate_by(&known),
+            "other.test"
+        ));
+        assert!(!is_believed(
+            &*verifier,
+            &certificate_by(&stranger),
+            "site.test"
+        ));
     }
 
     #[test]
@@ -120,6 +153,9 @@ mod tests {
         let path = folder.path().join("empty.pem");
         std::fs::write(&path, "nothing").unwrap();
         let refused = client_config(std::slice::from_ref(&path)).unwrap_err();
-        assert!(matches!(&refused, TrustError::Certificates(named, _) if *named == path), "{refused}");
+        assert!(
+            matches!(&refused, TrustError::Certificates(named, _) if *named == path),
+            "{refused}"
+        );
     }
 }

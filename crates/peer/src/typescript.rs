@@ -1,15 +1,17 @@
-//! The types of the local API as the dashboard sees them, generated from those that the peer serves.
+//! The types of the local API as the dashboard sees them, generated from those that the peer
+//! serves.
 //!
-//! The generated file is under version control, so that the dashboard can be worked on without Rust; the test below
-//! fails when the two drift apart. `APOIDEA_WRITE_TYPES=1 cargo test -p apoidea-peer typescript` writes it anew.
+//! The generated file is under version control, so that the dashboard can be worked on without
+//! Rust; the test below fails when the two drift apart. `APOIDEA_WRITE_TYPES=1 cargo test -p
+//! apoidea-peer typescript` writes it anew.
 
 use crate::{
-    Country, DomainRow, Help, Hour, NetworkStatus, Note, OpenLink, PageEvent, RefusalRequest, RefusedSeed,
-    Role, SeedAnswer, SeedRequest, State, Status, Topic, Totals, Whereabouts,
+    Country, DomainRow, Help, Hour, NetworkStatus, Note, OpenLink, PageEvent, RefusalRequest,
+    RefusedSeed, Role, SeedAnswer, SeedRequest, State, Status, Topic, Totals, Whereabouts,
 };
 use apoidea_governor::{
-    Allowance, Day, Desktop, Metering, Pace, Power, Preferences, Preset, Priority, Profile, Range, Readings,
-    Reason, Run, Schedule, Screen, Switch, Toward, WhileInUse,
+    Allowance, Day, Desktop, Metering, Pace, Power, Preferences, Preset, Priority, Profile, Range,
+    Readings, Reason, Run, Schedule, Screen, Switch, Toward, WhileInUse,
 };
 use apoidea_overlay::{Capabilities, Dialler, KindTotals, PeerView, Traffic};
 use std::{env, fs, path::Path};
@@ -83,5 +85,8 @@ fn the_dashboard_has_the_types_that_the_peer_serves() {
         fs::write(&path, generated()).unwrap();
     }
     let file = fs::read_to_string(&path).unwrap();
-    assert!(file == generated(), "ui/src/api/model.ts is out of date: see the head of this file");
+    assert!(
+        file == generated(),
+        "ui/src/api/model.ts is out of date: see the head of this file"
+    );
 }

@@ -1,8 +1,10 @@
-//! Group commits: everything that is to become durable goes through one thread, a few times a second.
+//! Group commits: everything that is to become durable goes through one thread, a few times a
+//! second.
 //!
-//! The order is what makes a crash harmless: archive records are appended and synced first, then one commit of the
-//! database takes the pages out of their queues and notes how far the archive counts. Whatever a crash interrupts is
-//! still in its queue, and what the archive holds beyond the note is cut off at the next start.
+//! The order is what makes a crash harmless: archive records are appended and synced first, then
+//! one commit of the database takes the pages out of their queues and notes how far the archive
+//! counts. Whatever a crash interrupts is still in its queue, and what the archive holds beyond the
+//! note is cut off at the next start.
 
 use crate::crawler::Finding;
 use apoidea_governor::Allowance;
@@ -55,12 +57,22 @@ impl Writer {
     ) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
         let (orders, inbox) = mpsc::channel(MAX_GROUP);
         let room = RoomCheck {
-            folder: archive.as_ref().map(|(folder, _)| folder.clone()).unwrap_or_default(),
+            folder: archive
+                .as_ref()
+                .map(|(folder, _)| folder.clone())
+                .unwrap_or_default(),
             last: None,
             allowance,
         };
-        let desk = Desk { store, archive: archive.map(|(_, archive)| archive), findings, room };
-        let thread = thread::Builder::new().name("writer".to_owned()).spawn(move || desk.run(inbox))?;
+        let desk = Desk {
+            store,
+            archive: archive.map(|(_, archive)| archive),
+            findings,
+            room,
+        };
+        let thread = thread::Builder::new()
+            .name("writer".to_owned())
+            .spawn(move || desk.run(inbox))?;
         Ok((Writer(orders), thread))
     }
 
@@ -89,13 +101,21 @@ impl RoomCheck {
         if self.last.is_some_and(|last| last.elapsed() < ROOM_PERIOD) {
             return Ok(());
         }
-        let Allowance { disk_bytes, keep_free_bytes, .. } = *self.allowance.borrow();
+        let Allowance {
+            disk_bytes,
+            keep_free_bytes,
+            ..
+        } = *self.allowance.borrow();
         archive.limit(disk_bytes, keep_free_bytes);
         // Where the system does not tell, only the quota counts.
         let free_bytes = fs4::available_space(&self.folder).unwrap_or(u64::MAX);
         let (room, removed) = archive.make_room(free_bytes)?;
         for file in removed {
-            tracing::info!(file = file.file, bytes = file.bytes, "the oldest pages made room for new ones");
+            tracing::info!(
+                file = file.file,
+                bytes = file.bytes,
+                "the oldest pages made room for new ones"
+            );
         }
         match room {
             Room::Enough => self.last = Some(Instant::now()),
@@ -141,14 +161,18 @@ impl Desk {
         }
     }
 
-    /// Tries until the group is on the disk. Gives up, which loses nothing, when nobody waits for it any more.
+    /// Tries until the group is on the disk. Gives up, which loses nothing, when nobody waits for
+    /// it any more.
     fn write_until_done(&mut self, group: &mut [Order], inbox: &mpsc::Receiver<Order>) -> bool {
         let mut commit = Commit::new();
-        group.iter_mut().for_each(|order| commit.absorb(std::mem::take(&mut order.commit)));
+        group
+            .iter_mut()
+            .for_each(|order| commit.absorb(std::mem::take(&mut order.commit)));
         while let Err(error) = self.write(group, &mut commit) {
             tracing::warn!(%error, "cannot write; trying again");
-            let told =
-                format!("Cannot write: {error}. Nothing is lost; crawling goes on when it works again.");
+            let told = format!(
+                "Cannot write: {error}. Nothing is lost; crawling goes on when it works again."
+            );
             let _ = self.findings.send(Finding::Trouble(told));
             if inbox.is_closed() {
                 return false;
@@ -182,7 +206,10 @@ impl Desk {
             }
         }
         let archive_bytes = self.archive.as_ref().map_or(0, Archive::bytes);
-        let _ = self.findings.send(Finding::Durable { settled, archive_bytes });
+        let _ = self.findings.send(Finding::Durable {
+            settled,
+            archive_bytes,
+        });
     }
 }
 

@@ -1,7 +1,8 @@
-//! Everything that changes at once: collected in memory, then applied atomically and made durable with one sync.
+//! Everything that changes at once: collected in memory, then applied atomically and made durable
+//! with one sync.
 //!
-//! The other files of this crate add the words of their noun (`put_domain`, `put_pending`…); this one resolves what
-//! depends on what is stored already, and writes.
+//! The other files of this crate add the words of their noun (`put_domain`, `put_pending`…); this
+//! one resolves what depends on what is stored already, and writes.
 
 use crate::{
     ReadError,
@@ -28,8 +29,9 @@ pub struct Commit {
 /// New values of keys; `None` removes.
 type Changes = BTreeMap<UserKey, Option<UserValue>>;
 
-/// Nothing of the commit is visible. It can be committed again as it is: every change in it is idempotent, except that
-/// fingerprints may come twice. After a restart it may be found applied, then as a whole.
+/// Nothing of the commit is visible. It can be committed again as it is: every change in it is
+/// idempotent, except that fingerprints may come twice. After a restart it may be found applied,
+/// then as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// No space is left. Later commits work once there is some.
@@ -56,7 +58,9 @@ impl Commit {
 
     /// Number of changes, a measure of the memory it takes.
     pub fn len(&self) -> usize {
-        self.changes.iter().map(BTreeMap::len).sum::<usize>() + self.seen.len() + self.forgotten.len()
+        self.changes.iter().map(BTreeMap::len).sum::<usize>()
+            + self.seen.len()
+            + self.forgotten.len()
     }
 
     /// Adds the changes of `other`, which come after these: what it forgets is forgotten here too.
@@ -94,8 +98,8 @@ impl Commit {
     }
 }
 
-/// What follows from a commit and what is stored already: the keys of forgotten domains, the order of the parked ones,
-/// the chunks of seen logs, the counters. No key is in both.
+/// What follows from a commit and what is stored already: the keys of forgotten domains, the order
+/// of the parked ones, the chunks of seen logs, the counters. No key is in both.
 #[derive(Default)]
 pub(crate) struct Consequences([Changes; Table::ALL.len()]);
 
@@ -111,15 +115,30 @@ impl Consequences {
         all.order_parked(commit, tables)?;
         all.count(commit, tables, Table::Domains, values::DOMAINS)?;
         all.count(commit, tables, Table::Outbox, values::OUTBOX)?;
-        all.put(Table::Values, values::COMMITS.into(), number.to_be_bytes().into());
+        all.put(
+            Table::Values,
+            values::COMMITS.into(),
+            number.to_be_bytes().into(),
+        );
         Ok(all)
     }
 
-    fn forget(&mut self, commit: &Commit, tables: &Tables, domain: &Domain) -> Result<(), ReadError> {
+    fn forget(
+        &mut self,
+        commit: &Commit,
+        tables: &Tables,
+        domain: &Domain,
+    ) -> Result<(), ReadError> {
         let name = || UserKey::from(domain.as_str());
-        let queue = queue::keys(tables, domain)?.into_iter().map(|key| (Table::Queue, key));
-        let seen = seen_log::keys(tables, domain)?.into_iter().map(|key| (Table::Seen, key));
-        let errands = errands::keys(tables, domain)?.into_iter().map(|key| (Table::Errands, key));
+        let queue = queue::keys(tables, domain)?
+            .into_iter()
+            .map(|key| (Table::Queue, key));
+        let seen = seen_log::keys(tables, domain)?
+            .into_iter()
+            .map(|key| (Table::Seen, key));
+        let errands = errands::keys(tables, domain)?
+            .into_iter()
+            .map(|key| (Table::Errands, key));
         let single = [(Table::Domains, name()), (Table::Wakes, name())];
         let keys = single.into_iter().chain(queue).chain(seen).chain(errands);
         for (table, key) in keys {
@@ -144,7 +163,12 @@ impl Consequences {
         };
         let seen = &mut self.0[Table::Seen as usize];
         seen.extend(appended.removed.into_iter().map(|key| (key.into(), None)));
-        seen.extend(appended.put.into_iter().map(|(key, chunk)| (key.into(), Some(chunk.into()))));
+        seen.extend(
+            appended
+                .put
+                .into_iter()
+                .map(|(key, chunk)| (key.into(), Some(chunk.into()))),
+        );
         Ok(())
     }
 
@@ -164,7 +188,13 @@ impl Consequences {
     }
 
     /// Keeps the number of a table's keys.
-    fn count(&mut self, commit: &Commit, tables: &Tables, table: Table, name: &str) -> Result<(), ReadError> {
+    fn count(
+        &mut self,
+        commit: &Commit,
+        tables: &Tables,
+        table: Table,
+        name: &str,
+    ) -> Result<(), ReadError> {
         let stored = tables.space(Table::Values).get(name)?;
         let mut count = values::decode_counter(name, stored.as_deref())?;
         for (key, value) in self.all_changes(commit, table) {
@@ -183,7 +213,9 @@ impl Consequences {
         commit: &'a Commit,
         table: Table,
     ) -> impl Iterator<Item = (&'a UserKey, &'a Option<UserValue>)> {
-        commit.changes[table as usize].iter().chain(&self.0[table as usize])
+        commit.changes[table as usize]
+            .iter()
+            .chain(&self.0[table as usize])
     }
 
     fn put(&mut self, table: Table, key: UserKey, value: UserValue) {
@@ -244,7 +276,10 @@ pub(crate) fn io_error(error: fjall::Error) -> Result<io::Error, fjall::Error> {
 }
 
 pub(crate) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }
 
 #[cfg(test)]
@@ -269,9 +304,27 @@ mod tests {
         first.absorb(second);
         store.commit(&first).unwrap();
         assert_eq!(store.domain(&a).unwrap(), Some(vec![2]));
-        assert_eq!(store.seen(&a).map(|hash| hash.unwrap().0).collect::<Vec<_>>(), [1, 2]);
-        assert_eq!((store.pending(&a, None, 9).unwrap().len(), store.domain_count().unwrap()), (1, 1));
+        assert_eq!(
+            store
+                .seen(&a)
+                .map(|hash| hash.unwrap().0)
+                .collect::<Vec<_>>(),
+            [1, 2]
+        );
+        assert_eq!(
+            (
+                store.pending(&a, None, 9).unwrap().len(),
+                store.domain_count().unwrap()
+            ),
+            (1, 1)
+        );
         assert_eq!(store.domain(&b).unwrap(), None);
-        assert_eq!((store.pending(&b, None, 9).unwrap().len(), store.seen(&b).count()), (0, 0));
+        assert_eq!(
+            (
+                store.pending(&b, None, 9).unwrap().len(),
+                store.seen(&b).count()
+            ),
+            (0, 0)
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! "This content is known": which page had a content hash first (Apoidea §2.2, Seen-Content).
 //!
-//! Ordered by hash, which is the position on the ring, so that the facts of an arc can be read out when it moves.
-//! Whether a fact is new is decided by the caller.
+//! Ordered by hash, which is the position on the ring, so that the facts of an arc can be read out
+//! when it moves. Whether a fact is new is decided by the caller.
 
 use crate::{Commit, ReadError, Store, tables::Table};
 use apoidea_model::{ContentHash, Key, PageUrl, Time};
@@ -22,13 +22,20 @@ impl Store {
     pub fn fact(&self, content: &ContentHash) -> Result<Option<Fact>, ReadError> {
         self.read(|tables| {
             let value = tables.space(Table::Facts).get(content.as_bytes())?;
-            value.map(|value| decode_fact(content.as_bytes(), &value)).transpose()
+            value
+                .map(|value| decode_fact(content.as_bytes(), &value))
+                .transpose()
         })
     }
 
-    /// The first `limit` facts of the arc `(from, to]`, clockwise. To read on, pass the last one's key as `from`;
-    /// fewer than `limit`, or a last key that is `to`, is the end.
-    pub fn facts_in(&self, from: Key, to: Key, limit: usize) -> Result<Vec<(ContentHash, Fact)>, ReadError> {
+    /// The first `limit` facts of the arc `(from, to]`, clockwise. To read on, pass the last one's
+    /// key as `from`; fewer than `limit`, or a last key that is `to`, is the end.
+    pub fn facts_in(
+        &self,
+        from: Key,
+        to: Key,
+        limit: usize,
+    ) -> Result<Vec<(ContentHash, Fact)>, ReadError> {
         let (from, to) = (*from.as_bytes(), *to.as_bytes());
         if from < to {
             return self.facts_between(Bound::Excluded(from), Bound::Included(to), limit);
@@ -66,7 +73,9 @@ impl Commit {
 }
 
 fn decode((key, value): fjall::KvPair) -> Result<(ContentHash, Fact), ReadError> {
-    let hash = key[..].try_into().map_err(|_| ReadError::corrupt("content fact", &key))?;
+    let hash = key[..]
+        .try_into()
+        .map_err(|_| ReadError::corrupt("content fact", &key))?;
     Ok((ContentHash::from_bytes(hash), decode_fact(&key, &value)?))
 }
 
@@ -87,7 +96,10 @@ mod tests {
 
     fn fact(page: u64) -> Fact {
         let page_url = PageUrl::parse(&format!("http://a.example/{page}")).unwrap();
-        Fact { page: page_url, time: Time::from_millis(page) }
+        Fact {
+            page: page_url,
+            time: Time::from_millis(page),
+        }
     }
 
     #[test]
@@ -113,8 +125,13 @@ mod tests {
         }
         store.commit(&commit).unwrap();
         let arc = |from: u8, to: u8, limit| -> Vec<u64> {
-            let facts = store.facts_in(content(from).key(), content(to).key(), limit).unwrap();
-            facts.iter().map(|(_, fact)| fact.time.as_millis()).collect()
+            let facts = store
+                .facts_in(content(from).key(), content(to).key(), limit)
+                .unwrap();
+            facts
+                .iter()
+                .map(|(_, fact)| fact.time.as_millis())
+                .collect()
         };
         assert_eq!(arc(10, 30, 9), [20, 30]);
         assert_eq!(arc(30, 10, 9), [40, 10]);

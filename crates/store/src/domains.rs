@@ -1,4 +1,5 @@
-//! What is known about each domain, as opaque bytes: the peer serialises its domain state, the store keeps it.
+//! What is known about each domain, as opaque bytes: the peer serialises its domain state, the
+//! store keeps it.
 
 use crate::{Commit, ReadError, Store, tables::Table, values};
 use apoidea_model::Domain;
@@ -7,10 +8,16 @@ use std::ops::Bound;
 impl Store {
     /// The state last committed for a domain.
     pub fn domain(&self, domain: &Domain) -> Result<Option<Vec<u8>>, ReadError> {
-        self.read(|tables| Ok(tables.space(Table::Domains).get(domain.as_str())?.map(|state| state.to_vec())))
+        self.read(|tables| {
+            Ok(tables
+                .space(Table::Domains)
+                .get(domain.as_str())?
+                .map(|state| state.to_vec()))
+        })
     }
 
-    /// Domains and their states in the order of their names: those that begin with `prefix` and come after `after`.
+    /// Domains and their states in the order of their names: those that begin with `prefix` and
+    /// come after `after`.
     pub fn domains(
         &self,
         prefix: &str,
@@ -23,7 +30,10 @@ impl Store {
         };
         self.read(|tables| {
             let mut found = Vec::new();
-            for entry in tables.space(Table::Domains).range::<&str, _>((start, Bound::Unbounded)).take(limit)
+            for entry in tables
+                .space(Table::Domains)
+                .range::<&str, _>((start, Bound::Unbounded))
+                .take(limit)
             {
                 let (key, state) = entry.into_inner()?;
                 if !key.starts_with(prefix.as_bytes()) {
@@ -47,8 +57,8 @@ impl Commit {
         self.put(Table::Domains, domain.as_str().into(), state.into());
     }
 
-    /// Forgets everything about a domain: state, queue, seen log, wake time. It takes effect before everything else
-    /// in this commit, so what is put for the domain in the same commit stays.
+    /// Forgets everything about a domain: state, queue, seen log, wake time. It takes effect before
+    /// everything else in this commit, so what is put for the domain in the same commit stays.
     pub fn forget_domain(&mut self, domain: &Domain) {
         self.forgotten.insert(domain.clone());
     }
@@ -57,11 +67,12 @@ impl Commit {
 /// The domain that a key names.
 pub(crate) fn parse_domain(key: &[u8]) -> Result<Domain, ReadError> {
     let text = std::str::from_utf8(key).ok();
-    text.and_then(|text| text.parse().ok()).ok_or_else(|| ReadError::corrupt("domain name", key))
+    text.and_then(|text| text.parse().ok())
+        .ok_or_else(|| ReadError::corrupt("domain name", key))
 }
 
-/// Where a domain's entries begin in tables that hold several for each: no name contains a zero byte, so no domain's
-/// entries lie between those of another.
+/// Where a domain's entries begin in tables that hold several for each: no name contains a zero
+/// byte, so no domain's entries lie between those of another.
 pub(crate) fn domain_prefix(domain: &Domain) -> Vec<u8> {
     let mut prefix = Vec::with_capacity(domain.as_str().len() + 11);
     prefix.extend_from_slice(domain.as_str().as_bytes());
@@ -85,10 +96,16 @@ mod tests {
         store.commit(&commit).unwrap();
         let names = |prefix: &str, after: Option<&Domain>, limit| -> Vec<String> {
             let found = store.domains(prefix, after, limit).unwrap();
-            found.into_iter().map(|(domain, _)| domain.to_string()).collect()
+            found
+                .into_iter()
+                .map(|(domain, _)| domain.to_string())
+                .collect()
         };
         assert_eq!(names("", None, 2), ["a.example", "ab.example"]);
-        assert_eq!(names("", Some(&domain("ab.example")), 9), ["b.example", "c.example"]);
+        assert_eq!(
+            names("", Some(&domain("ab.example")), 9),
+            ["b.example", "c.example"]
+        );
         assert_eq!(names("a", Some(&domain("a.example")), 9), ["ab.example"]);
         assert_eq!(names("b", Some(&domain("a.example")), 9), ["b.example"]);
         assert_eq!(names("zz", None, 9), [""; 0]);
@@ -127,7 +144,10 @@ mod tests {
         commit.forget_domain(&a);
         store.commit(&commit).unwrap();
         assert_eq!(store.domain(&a).unwrap(), Some(vec![2]));
-        assert_eq!(store.seen(&a).collect::<Result<Vec<_>, _>>().unwrap(), [UrlHash(2)]);
+        assert_eq!(
+            store.seen(&a).collect::<Result<Vec<_>, _>>().unwrap(),
+            [UrlHash(2)]
+        );
         assert_eq!(store.domain_count().unwrap(), 1);
     }
 }

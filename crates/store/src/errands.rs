@@ -1,7 +1,9 @@
-//! Links of pages that are done, as long as their owners may not have them yet: part of what is known of a domain.
+//! Links of pages that are done, as long as their owners may not have them yet: part of what is
+//! known of a domain.
 //!
-//! Whoever crawls a domain carries its links out of the outbox. The holders of copies keep them here, by the page that
-//! had them, so that they are not lost with the peer that found them, and the page need not be fetched again for them.
+//! Whoever crawls a domain carries its links out of the outbox. The holders of copies keep them
+//! here, by the page that had them, so that they are not lost with the peer that found them, and
+//! the page need not be fetched again for them.
 
 use crate::{
     Commit, ReadError, Store,
@@ -39,7 +41,10 @@ impl Store {
             None => Bound::Unbounded,
         };
         self.read(|tables| {
-            let entries = tables.space(Table::Errands).range((start, Bound::Unbounded)).take(limit);
+            let entries = tables
+                .space(Table::Errands)
+                .range((start, Bound::Unbounded))
+                .take(limit);
             entries.map(|entry| decode(entry.into_inner()?)).collect()
         })
     }
@@ -49,7 +54,11 @@ impl Commit {
     /// Keeps the links of a page that is done.
     pub fn put_errand(&mut self, domain: &Domain, slot: Slot, links: &[Link]) {
         let bytes = postcard::to_stdvec(links).expect("URLs and numbers always serialise");
-        self.put(Table::Errands, queue::key(domain, slot).into(), bytes.into());
+        self.put(
+            Table::Errands,
+            queue::key(domain, slot).into(),
+            bytes.into(),
+        );
     }
 
     /// Drops the links of a page: their owners have them.
@@ -62,14 +71,22 @@ fn decode((key, value): fjall::KvPair) -> Result<Errand, ReadError> {
     let errand = || {
         let (name, slot) = queue::split_key(&key)?;
         let domain = std::str::from_utf8(name).ok()?.parse().ok()?;
-        Some(Errand { domain, slot, links: postcard::from_bytes(&value).ok()? })
+        Some(Errand {
+            domain,
+            slot,
+            links: postcard::from_bytes(&value).ok()?,
+        })
     };
     errand().ok_or_else(|| ReadError::corrupt("errand", &key))
 }
 
 /// All keys of a domain's errands, for forgetting it.
 pub(crate) fn keys(tables: &Tables, domain: &Domain) -> fjall::Result<Vec<fjall::UserKey>> {
-    tables.space(Table::Errands).prefix(domain_prefix(domain)).map(|entry| entry.key()).collect()
+    tables
+        .space(Table::Errands)
+        .prefix(domain_prefix(domain))
+        .map(|entry| entry.key())
+        .collect()
 }
 
 #[cfg(test)]
@@ -79,8 +96,16 @@ mod tests {
     use apoidea_model::{PageUrl, Target};
 
     fn errand(name: &str, sequence: u64, url: &str) -> Errand {
-        let link = Link { url: PageUrl::parse(url).unwrap(), depth: 2, target: Target::Page };
-        Errand { domain: domain(name), slot: Slot { rank: 1, sequence }, links: vec![link] }
+        let link = Link {
+            url: PageUrl::parse(url).unwrap(),
+            depth: 2,
+            target: Target::Page,
+        };
+        Errand {
+            domain: domain(name),
+            slot: Slot { rank: 1, sequence },
+            links: vec![link],
+        }
     }
 
     #[test]
@@ -92,7 +117,8 @@ mod tests {
             errand("a.example.org", 1, "http://z.example/"),
         ];
         let mut commit = Commit::new();
-        all.iter().for_each(|errand| commit.put_errand(&errand.domain, errand.slot, &errand.links));
+        all.iter()
+            .for_each(|errand| commit.put_errand(&errand.domain, errand.slot, &errand.links));
         store.commit(&commit).unwrap();
         assert_eq!(store.errands_of(&domain("a.example")).unwrap(), all[..2]);
         assert_eq!(store.errands(None, 9).unwrap(), all);

@@ -1,9 +1,10 @@
-//! What a peer remembers on disk: its domains and their queues, the outbox, content facts, and the pages themselves.
+//! What a peer remembers on disk: its domains and their queues, the outbox, content facts, and the
+//! pages themselves.
 //!
-//! Two parts that meet in one commit. The [`Store`] is a database of small facts with one atomic, durable [`Commit`]
-//! at a time; the [`archive`] is a folder of WARC files. A commit carries the archive's [`archive::Mark`], so that
-//! after a crash both tell the same story. This crate knows bytes and order; what a domain's state means, and when
-//! to commit, is left to the peer.
+//! Two parts that meet in one commit. The [`Store`] is a database of small facts with one atomic,
+//! durable [`Commit`] at a time; the [`archive`] is a folder of WARC files. A commit carries the
+//! archive's [`archive::Mark`], so that after a crash both tell the same story. This crate knows
+//! bytes and order; what a domain's state means, and when to commit, is left to the peer.
 
 pub mod archive;
 mod commit;

@@ -1,4 +1,5 @@
-//! One peer per folder: an exclusive lock that names its holder and vanishes with the process, however it ends.
+//! One peer per folder: an exclusive lock that names its holder and vanishes with the process,
+//! however it ends.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -27,15 +28,26 @@ pub(crate) enum LockError {
 impl FolderLock {
     pub(crate) fn acquire(folder: &Path) -> Result<Self, LockError> {
         let holder = folder.join(HOLDER_FILE);
-        let file = File::options().create(true).truncate(false).write(true).open(folder.join(LOCK_FILE));
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(folder.join(LOCK_FILE));
         let file = file.map_err(LockError::Io)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LockError::Held { by: pid_in(&holder) }),
+            Err(TryLockError::WouldBlock) => {
+                return Err(LockError::Held {
+                    by: pid_in(&holder),
+                });
+            }
             Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
         }
         fs::write(&holder, std::process::id().to_string()).map_err(LockError::Io)?;
-        Ok(FolderLock { holder, _file: file })
+        Ok(FolderLock {
+            holder,
+            _file: file,
+        })
     }
 }
 

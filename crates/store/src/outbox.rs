@@ -1,4 +1,5 @@
-//! Links on their way out: what was found on each page, kept until the owners of the links have acknowledged them.
+//! Links on their way out: what was found on each page, kept until the owners of the links have
+//! acknowledged them.
 
 use crate::{Commit, ReadError, Store, tables::Table, values};
 use apoidea_model::Link;
@@ -21,7 +22,10 @@ impl Store {
             None => Bound::Unbounded,
         };
         self.read(|tables| {
-            let entries = tables.space(Table::Outbox).range((start, Bound::Unbounded)).take(limit);
+            let entries = tables
+                .space(Table::Outbox)
+                .range((start, Bound::Unbounded))
+                .take(limit);
             entries.map(|entry| decode(entry.into_inner()?)).collect()
         })
     }
@@ -31,7 +35,9 @@ impl Store {
         let key = sequence.to_be_bytes();
         self.read(|tables| {
             let record = tables.space(Table::Outbox).get(key)?;
-            record.map(|value| Ok(decode((key.into(), value))?.links)).transpose()
+            record
+                .map(|value| Ok(decode((key.into(), value))?.links))
+                .transpose()
         })
     }
 
@@ -63,12 +69,18 @@ impl Commit {
 }
 
 fn decode((key, value): fjall::KvPair) -> Result<OutboxRecord, ReadError> {
-    let links = postcard::from_bytes(&value).map_err(|_| ReadError::corrupt("outbox record", &key))?;
-    Ok(OutboxRecord { sequence: decode_sequence(&key)?, links })
+    let links =
+        postcard::from_bytes(&value).map_err(|_| ReadError::corrupt("outbox record", &key))?;
+    Ok(OutboxRecord {
+        sequence: decode_sequence(&key)?,
+        links,
+    })
 }
 
 fn decode_sequence(key: &[u8]) -> Result<u64, ReadError> {
-    let bytes = key.try_into().map_err(|_| ReadError::corrupt("outbox record", key))?;
+    let bytes = key
+        .try_into()
+        .map_err(|_| ReadError::corrupt("outbox record", key))?;
     Ok(u64::from_be_bytes(bytes))
 }
 
@@ -79,25 +91,43 @@ mod tests {
     use apoidea_model::{PageUrl, Target};
 
     fn links(urls: &[&str]) -> Vec<Link> {
-        let link = |url: &&str| Link { url: PageUrl::parse(url).unwrap(), depth: 3, target: Target::Page };
+        let link = |url: &&str| Link {
+            url: PageUrl::parse(url).unwrap(),
+            depth: 3,
+            target: Target::Page,
+        };
         urls.iter().map(link).collect()
     }
 
     #[test]
     fn records_wait_in_order_until_removed() {
         let (_folder, store) = open();
-        let (one, two) =
-            (links(&["http://a.example/", "https://b.example/x"]), links(&["http://c.example/"]));
+        let (one, two) = (
+            links(&["http://a.example/", "https://b.example/x"]),
+            links(&["http://c.example/"]),
+        );
         let mut commit = Commit::new();
         commit.put_outbox(300, &two);
         commit.put_outbox(2, &one);
         store.commit(&commit).unwrap();
-        let record = |sequence, links: &[Link]| OutboxRecord { sequence, links: links.to_vec() };
-        assert_eq!(store.outbox(None, 9).unwrap(), [record(2, &one), record(300, &two)]);
+        let record = |sequence, links: &[Link]| OutboxRecord {
+            sequence,
+            links: links.to_vec(),
+        };
+        assert_eq!(
+            store.outbox(None, 9).unwrap(),
+            [record(2, &one), record(300, &two)]
+        );
         assert_eq!(store.outbox(Some(2), 9).unwrap(), [record(300, &two)]);
         assert_eq!(store.links_in_outbox(2).unwrap(), Some(one.clone()));
         assert_eq!(store.links_in_outbox(3).unwrap(), None);
-        assert_eq!((store.outbox_count().unwrap(), store.last_in_outbox().unwrap()), (2, Some(300)));
+        assert_eq!(
+            (
+                store.outbox_count().unwrap(),
+                store.last_in_outbox().unwrap()
+            ),
+            (2, Some(300))
+        );
         let mut commit = Commit::new();
         commit.remove_outbox(2);
         commit.remove_outbox(77);

@@ -17,7 +17,9 @@ impl Store {
     /// The domains that are parked until `wake` or later, in that order.
     pub fn parked_from(&self, wake: Time) -> Result<Vec<(Time, Domain)>, ReadError> {
         self.read(|tables| {
-            let entries = tables.space(Table::Parked).range(wake.as_millis().to_be_bytes()..);
+            let entries = tables
+                .space(Table::Parked)
+                .range(wake.as_millis().to_be_bytes()..);
             entries.map(|entry| decode(&entry.key()?)).collect()
         })
     }
@@ -27,7 +29,8 @@ impl Store {
         self.read(|tables| {
             let stored = tables.space(Table::Wakes).get(domain.as_str())?;
             let corrupt = |_| ReadError::corrupt("wake time", domain.as_str().as_bytes());
-            let wake = stored.map(|wake| wake[..].try_into().map(u64::from_be_bytes).map_err(corrupt));
+            let wake =
+                stored.map(|wake| wake[..].try_into().map(u64::from_be_bytes).map_err(corrupt));
             Ok(wake.transpose()?.map(Time::from_millis))
         })
     }
@@ -36,7 +39,11 @@ impl Store {
 impl Commit {
     /// Parks a domain until `wake`, or moves it there if it is parked already.
     pub fn park(&mut self, domain: &Domain, wake: Time) {
-        self.put(Table::Wakes, domain.as_str().into(), wake.as_millis().to_be_bytes().into());
+        self.put(
+            Table::Wakes,
+            domain.as_str().into(),
+            wake.as_millis().to_be_bytes().into(),
+        );
     }
 
     /// Takes a domain out of the index, because it is in memory or has no work.
@@ -51,9 +58,13 @@ pub(crate) fn key(domain: &[u8], wake: &[u8]) -> fjall::UserKey {
 }
 
 fn decode(key: &[u8]) -> Result<(Time, Domain), ReadError> {
-    let (wake, domain) =
-        key.split_first_chunk::<TIME_BYTES>().ok_or_else(|| ReadError::corrupt("parked domain", key))?;
-    Ok((Time::from_millis(u64::from_be_bytes(*wake)), parse_domain(domain)?))
+    let (wake, domain) = key
+        .split_first_chunk::<TIME_BYTES>()
+        .ok_or_else(|| ReadError::corrupt("parked domain", key))?;
+    Ok((
+        Time::from_millis(u64::from_be_bytes(*wake)),
+        parse_domain(domain)?,
+    ))
 }
 
 #[cfg(test)]
@@ -63,7 +74,10 @@ mod tests {
 
     fn wakes(store: &Store) -> Vec<(u64, String)> {
         let parked = store.parked(9).unwrap();
-        parked.into_iter().map(|(wake, domain)| (wake.as_millis(), domain.to_string())).collect()
+        parked
+            .into_iter()
+            .map(|(wake, domain)| (wake.as_millis(), domain.to_string()))
+            .collect()
     }
 
     #[test]
@@ -74,15 +88,24 @@ mod tests {
         commit.park(&a, Time::from_millis(300));
         commit.park(&b, Time::from_millis(200));
         store.commit(&commit).unwrap();
-        assert_eq!(wakes(&store), [(200, "b.example".to_owned()), (300, "a.example".to_owned())]);
+        assert_eq!(
+            wakes(&store),
+            [(200, "b.example".to_owned()), (300, "a.example".to_owned())]
+        );
         let mut commit = Commit::new();
         commit.unpark(&a);
         commit.park(&a, Time::from_millis(1));
         commit.park(&a, Time::from_millis(100));
         store.commit(&commit).unwrap();
         store.commit(&commit).unwrap();
-        assert_eq!(wakes(&store), [(100, "a.example".to_owned()), (200, "b.example".to_owned())]);
-        assert_eq!(store.parked_from(Time::from_millis(101)).unwrap(), [(Time::from_millis(200), b.clone())]);
+        assert_eq!(
+            wakes(&store),
+            [(100, "a.example".to_owned()), (200, "b.example".to_owned())]
+        );
+        assert_eq!(
+            store.parked_from(Time::from_millis(101)).unwrap(),
+            [(Time::from_millis(200), b.clone())]
+        );
         let mut commit = Commit::new();
         commit.unpark(&a);
         commit.forget_domain(&b);

@@ -1,7 +1,8 @@
 //! Each domain's queue of URLs, in the order in which they will be fetched.
 //!
-//! A key is domain, zero byte, rank, sequence, so that a queue is read in order with one seek. The value leaves out
-//! what the key says already: of the URL only the scheme and what follows the host.
+//! A key is domain, zero byte, rank, sequence, so that a queue is read in order with one seek. The
+//! value leaves out what the key says already: of the URL only the scheme and what follows the
+//! host.
 
 use crate::{
     Commit, ReadError, Store,
@@ -42,7 +43,10 @@ impl Store {
     /// The least important URL of a domain's queue, the first to go when the queue is full.
     pub fn worst(&self, domain: &Domain) -> Result<Option<Pending>, ReadError> {
         self.read(|tables| {
-            let last = tables.space(Table::Queue).prefix(domain_prefix(domain)).next_back();
+            let last = tables
+                .space(Table::Queue)
+                .prefix(domain_prefix(domain))
+                .next_back();
             last.map(|entry| decode(domain, entry)).transpose()
         })
     }
@@ -51,7 +55,11 @@ impl Store {
 impl Commit {
     /// Puts a URL into a domain's queue, or replaces what is in its slot: a retry that waits.
     pub fn put_pending(&mut self, domain: &Domain, pending: &Pending) {
-        self.put(Table::Queue, key(domain, pending.slot).into(), encode(domain, pending).into());
+        self.put(
+            Table::Queue,
+            key(domain, pending.slot).into(),
+            encode(domain, pending).into(),
+        );
     }
 
     /// Takes a URL out of a domain's queue.
@@ -87,7 +95,8 @@ pub(crate) fn key(domain: &Domain, slot: Slot) -> Vec<u8> {
     key
 }
 
-/// The first key behind all that begin with `prefix`, which ends with the zero byte of [`domain_prefix`].
+/// The first key behind all that begin with `prefix`, which ends with the zero byte of
+/// [`domain_prefix`].
 fn after_prefix(mut prefix: Vec<u8>) -> Vec<u8> {
     prefix.pop();
     prefix.push(1);
@@ -98,15 +107,30 @@ fn after_prefix(mut prefix: Vec<u8>) -> Vec<u8> {
 pub(crate) fn split_key(key: &[u8]) -> Option<(&[u8], Slot)> {
     let (name, slot) = key.split_last_chunk::<SLOT_BYTES>()?;
     let (rank, sequence) = slot.split_first_chunk::<2>()?;
-    let slot =
-        Slot { rank: u16::from_be_bytes(*rank), sequence: u64::from_be_bytes(sequence.try_into().ok()?) };
+    let slot = Slot {
+        rank: u16::from_be_bytes(*rank),
+        sequence: u64::from_be_bytes(sequence.try_into().ok()?),
+    };
     Some((name.strip_suffix(&[0])?, slot))
 }
 
 fn encode(domain: &Domain, pending: &Pending) -> Vec<u8> {
     let (lead, rest) = split(domain, &pending.url);
-    let Pending { depth, target, attempts, not_before, .. } = *pending;
-    let stored = Stored { depth, target, attempts, not_before, lead, rest };
+    let Pending {
+        depth,
+        target,
+        attempts,
+        not_before,
+        ..
+    } = *pending;
+    let stored = Stored {
+        depth,
+        target,
+        attempts,
+        not_before,
+        lead,
+        rest,
+    };
     postcard::to_stdvec(&stored).expect("numbers and text always serialise")
 }
 
@@ -115,8 +139,11 @@ fn split<'a>(domain: &Domain, url: &'a PageUrl) -> (Lead, &'a str) {
     if url.host() != domain.as_str() {
         return (Lead::Nothing, text);
     }
-    let (lead, scheme) =
-        if url.is_https() { (Lead::HttpsAndDomain, "https://") } else { (Lead::HttpAndDomain, "http://") };
+    let (lead, scheme) = if url.is_https() {
+        (Lead::HttpsAndDomain, "https://")
+    } else {
+        (Lead::HttpAndDomain, "http://")
+    };
     (lead, &text[scheme.len() + domain.as_str().len()..])
 }
 
@@ -133,13 +160,30 @@ fn decode_parts(domain: &Domain, key: &[u8], value: &[u8]) -> Option<Pending> {
         Lead::HttpAndDomain => PageUrl::parse(&format!("http://{domain}{}", stored.rest)),
         Lead::HttpsAndDomain => PageUrl::parse(&format!("https://{domain}{}", stored.rest)),
     };
-    let Stored { depth, target, attempts, not_before, .. } = stored;
-    Some(Pending { slot, url: url.ok()?, depth, target, attempts, not_before })
+    let Stored {
+        depth,
+        target,
+        attempts,
+        not_before,
+        ..
+    } = stored;
+    Some(Pending {
+        slot,
+        url: url.ok()?,
+        depth,
+        target,
+        attempts,
+        not_before,
+    })
 }
 
 /// All keys of a domain's queue, for forgetting it.
 pub(crate) fn keys(tables: &Tables, domain: &Domain) -> fjall::Result<Vec<fjall::UserKey>> {
-    tables.space(Table::Queue).prefix(domain_prefix(domain)).map(|entry| entry.key()).collect()
+    tables
+        .space(Table::Queue)
+        .prefix(domain_prefix(domain))
+        .map(|entry| entry.key())
+        .collect()
 }
 
 #[cfg(test)]
@@ -159,11 +203,29 @@ mod tests {
         store.commit(&commit).unwrap();
         let slots = |after, limit| -> Vec<(u16, u64)> {
             let found = store.pending(&a, after, limit).unwrap();
-            found.iter().map(|p| (p.slot.rank, p.slot.sequence)).collect()
+            found
+                .iter()
+                .map(|p| (p.slot.rank, p.slot.sequence))
+                .collect()
         };
         assert_eq!(slots(None, 9), [(0, 5), (1, 2), (1, 300), (700, 1)]);
-        assert_eq!(slots(Some(Slot { rank: 1, sequence: 2 }), 1), [(1, 300)]);
-        assert_eq!(store.worst(&a).unwrap().unwrap().slot, Slot { rank: 700, sequence: 1 });
+        assert_eq!(
+            slots(
+                Some(Slot {
+                    rank: 1,
+                    sequence: 2
+                }),
+                1
+            ),
+            [(1, 300)]
+        );
+        assert_eq!(
+            store.worst(&a).unwrap().unwrap().slot,
+            Slot {
+                rank: 700,
+                sequence: 1
+            }
+        );
         assert_eq!(store.worst(&domain("other.example")).unwrap(), None);
     }
 
@@ -178,7 +240,11 @@ mod tests {
             "http://www.a.example/not/of/this/domain",
         ];
         let mut commit = Commit::new();
-        let sent: Vec<Pending> = urls.iter().zip(0..).map(|(url, n)| pending(url, 0, n)).collect();
+        let sent: Vec<Pending> = urls
+            .iter()
+            .zip(0..)
+            .map(|(url, n)| pending(url, 0, n))
+            .collect();
         for pending in &sent {
             commit.put_pending(&a, pending);
         }
@@ -195,10 +261,20 @@ mod tests {
         commit.put_pending(&a, &first);
         commit.put_pending(&a, &pending("http://a.example/2", 0, 2));
         store.commit(&commit).unwrap();
-        let retry = Pending { attempts: 2, not_before: Time::from_millis(99), ..first };
+        let retry = Pending {
+            attempts: 2,
+            not_before: Time::from_millis(99),
+            ..first
+        };
         let mut commit = Commit::new();
         commit.put_pending(&a, &retry);
-        commit.remove_pending(&a, Slot { rank: 0, sequence: 2 });
+        commit.remove_pending(
+            &a,
+            Slot {
+                rank: 0,
+                sequence: 2,
+            },
+        );
         store.commit(&commit).unwrap();
         assert_eq!(store.pending(&a, None, 9).unwrap(), [retry]);
     }
@@ -210,7 +286,11 @@ mod tests {
         let (key, value) = (key(&a, good.slot), encode(&a, &good));
         assert_eq!(decode_parts(&a, &key, &value), Some(good));
         for length in 0..value.len() {
-            assert_eq!(decode_parts(&a, &key, &value[..length]), None, "cut to {length}");
+            assert_eq!(
+                decode_parts(&a, &key, &value[..length]),
+                None,
+                "cut to {length}"
+            );
         }
         assert_eq!(decode_parts(&a, b"short", &value), None);
         let mut wrong = value;

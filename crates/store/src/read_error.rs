@@ -21,6 +21,9 @@ pub enum ReadError {
 
 impl ReadError {
     pub(crate) fn corrupt(what: &'static str, key: &[u8]) -> Self {
-        ReadError::Corrupt { what, key: key.escape_ascii().to_string() }
+        ReadError::Corrupt {
+            what,
+            key: key.escape_ascii().to_string(),
+        }
     }
 }

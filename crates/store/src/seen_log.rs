@@ -1,8 +1,8 @@
 //! Fingerprints of every URL that a domain ever admitted, from which its seen-filter is rebuilt.
 //!
-//! Eight bytes each, packed into chunks. An append writes a new chunk and reads nothing; one append in about
-//! [`MERGE_ONE_IN`] also joins the small chunks at the end of the log, so that reading a log of any length takes few
-//! seeks. Chunks that are full stay as they are for ever.
+//! Eight bytes each, packed into chunks. An append writes a new chunk and reads nothing; one append
+//! in about [`MERGE_ONE_IN`] also joins the small chunks at the end of the log, so that reading a
+//! log of any length takes few seeks. Chunks that are full stay as they are for ever.
 
 use crate::{
     Commit, ReadError, Store,
@@ -20,16 +20,21 @@ const HASH_BYTES: usize = 8;
 /// Hashes in a full chunk: 16 KiB, two blocks of the database.
 const CHUNK_HASHES: usize = 2048;
 const CHUNK_BYTES: usize = CHUNK_HASHES * HASH_BYTES;
-/// On average so many small chunks lie at the end of a log, and a merge rewrites at most one full chunk for as many
-/// appends.
+/// On average so many small chunks lie at the end of a log, and a merge rewrites at most one full
+/// chunk for as many appends.
 const MERGE_ONE_IN: u64 = 32;
 
 impl Store {
-    /// All fingerprints of a domain in the order in which they were appended; some may come twice. At most one chunk
-    /// is in memory at a time.
+    /// All fingerprints of a domain in the order in which they were appended; some may come twice.
+    /// At most one chunk is in memory at a time.
     pub fn seen(&self, domain: &Domain) -> Seen {
         let prefix = domain_prefix(domain);
-        Seen { store: self.clone(), last: prefix.clone(), prefix, chunk: Vec::new().into_iter() }
+        Seen {
+            store: self.clone(),
+            last: prefix.clone(),
+            prefix,
+            chunk: Vec::new().into_iter(),
+        }
     }
 }
 
@@ -37,7 +42,10 @@ impl Commit {
     /// Adds fingerprints to a domain's log.
     pub fn append_seen(&mut self, domain: &Domain, hashes: &[UrlHash]) {
         if !hashes.is_empty() {
-            self.seen.entry(domain.clone()).or_default().extend_from_slice(hashes);
+            self.seen
+                .entry(domain.clone())
+                .or_default()
+                .extend_from_slice(hashes);
         }
     }
 }
@@ -93,8 +101,13 @@ pub(crate) struct Appended {
 pub(crate) fn begin(domain: &Domain, hashes: &[UrlHash], commit: u64) -> Appended {
     let prefix = domain_prefix(domain);
     let parts = hashes.chunks(CHUNK_HASHES).enumerate();
-    let put = parts.map(|(part, chunk)| (key(&prefix, commit, part), pack(chunk))).collect();
-    Appended { put, removed: Vec::new() }
+    let put = parts
+        .map(|(part, chunk)| (key(&prefix, commit, part), pack(chunk)))
+        .collect();
+    Appended {
+        put,
+        removed: Vec::new(),
+    }
 }
 
 /// Decides how fingerprints are added to a log, in the commit with this number.
@@ -115,10 +128,14 @@ pub(crate) fn append(
     let chunks: Vec<_> = joined.chunks(CHUNK_HASHES).map(pack).collect();
     let removed = old_keys.split_off(old_keys.len().min(chunks.len()));
     let new_keys = (0..).map(|part| key(&prefix, commit, part));
-    Ok(Appended { put: old_keys.into_iter().chain(new_keys).zip(chunks).collect(), removed })
+    Ok(Appended {
+        put: old_keys.into_iter().chain(new_keys).zip(chunks).collect(),
+        removed,
+    })
 }
 
-/// A large append always merges, so that no small chunk is left behind before a full one; small ones take turns.
+/// A large append always merges, so that no small chunk is left behind before a full one; small
+/// ones take turns.
 fn is_merged_now(domain: &Domain, hashes: usize, commit: u64) -> bool {
     let mut hasher = DefaultHasher::new();
     (domain, commit).hash(&mut hasher);
@@ -146,7 +163,10 @@ fn key(prefix: &[u8], commit: u64, part: usize) -> Vec<u8> {
 }
 
 fn pack(hashes: &[UrlHash]) -> Vec<u8> {
-    hashes.iter().flat_map(|hash| hash.0.to_be_bytes()).collect()
+    hashes
+        .iter()
+        .flat_map(|hash| hash.0.to_be_bytes())
+        .collect()
 }
 
 fn unpack(key: &[u8], value: &[u8]) -> Result<Vec<UrlHash>, ReadError> {
@@ -154,12 +174,19 @@ fn unpack(key: &[u8], value: &[u8]) -> Result<Vec<UrlHash>, ReadError> {
     if !rest.is_empty() {
         return Err(ReadError::corrupt("chunk of the seen log", key));
     }
-    Ok(hashes.iter().map(|bytes| UrlHash(u64::from_be_bytes(*bytes))).collect())
+    Ok(hashes
+        .iter()
+        .map(|bytes| UrlHash(u64::from_be_bytes(*bytes)))
+        .collect())
 }
 
 /// All keys of a domain's log, for forgetting it.
 pub(crate) fn keys(tables: &Tables, domain: &Domain) -> fjall::Result<Vec<fjall::UserKey>> {
-    tables.space(Table::Seen).prefix(domain_prefix(domain)).map(|entry| entry.key()).collect()
+    tables
+        .space(Table::Seen)
+        .prefix(domain_prefix(domain))
+        .map(|entry| entry.key())
+        .collect()
 }
 
 #[cfg(test)]
@@ -167,7 +194,12 @@ mod tests {
     use super::*;
     use crate::store::tests::{domain, open};
 
-    fn append_one_by_one(store: &Store, domain: &Domain, numbers: std::ops::Range<u64>, step: usize) {
+    fn append_one_by_one(
+        store: &Store,
+        domain: &Domain,
+        numbers: std::ops::Range<u64>,
+        step: usize,
+    ) {
         let hashes: Vec<UrlHash> = numbers.map(UrlHash).collect();
         for hashes in hashes.chunks(step) {
             let mut commit = Commit::new();
@@ -181,7 +213,9 @@ mod tests {
     }
 
     fn chunks(store: &Store, domain: &Domain) -> usize {
-        store.read(|tables| Ok(keys(tables, domain)?.len())).unwrap()
+        store
+            .read(|tables| Ok(keys(tables, domain)?.len()))
+            .unwrap()
     }
 
     #[test]
@@ -194,7 +228,11 @@ mod tests {
         append_one_by_one(&store, &a, 30_000..30_500, 5);
         assert_eq!(numbers(&store, &a), (0..30_500).collect::<Vec<_>>());
         assert_eq!(numbers(&store, &b), [0, 1, 2]);
-        assert!(chunks(&store, &a) < 30_500 / CHUNK_HASHES + 250, "{}", chunks(&store, &a));
+        assert!(
+            chunks(&store, &a) < 30_500 / CHUNK_HASHES + 250,
+            "{}",
+            chunks(&store, &a)
+        );
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The database in its folder: opening, sharing, and getting over a full disk.
 //!
-//! The database refuses all writes after one has failed, since it cannot know what reached the disk. The store then
-//! opens it again before the next commit, which replays the journal up to the last whole commit. Readers never hold
-//! the database for longer than one call, so this needs no one's cooperation.
+//! The database refuses all writes after one has failed, since it cannot know what reached the
+//! disk. The store then opens it again before the next commit, which replays the journal up to the
+//! last whole commit. Readers never hold the database for longer than one call, so this needs no
+//! one's cooperation.
 
 use crate::{
     Commit, CommitError, ReadError,
@@ -21,7 +22,8 @@ const DATABASE_FOLDER: &str = "db";
 const FORMAT_FILE: &str = "format";
 /// What the format file says. A change to any key or value in this crate needs a new number.
 const FORMAT: &str = "apoidea store 1";
-/// Before a database that failed is opened again, so much must fit on the disk: a journal's tail and one flush.
+/// Before a database that failed is opened again, so much must fit on the disk: a journal's tail
+/// and one flush.
 const ROOM_TO_RECOVER_BYTES: usize = 8 * 1024 * 1024;
 
 /// How a store uses the machine.
@@ -33,8 +35,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        // A small part of the 96 MiB that the smallest peer has; the system's own cache holds the files as well.
-        Options { cache_bytes: 8 * 1024 * 1024 }
+        // A small part of the 96 MiB that the smallest peer has; the system's own cache holds the
+        // files as well.
+        Options {
+            cache_bytes: 8 * 1024 * 1024,
+        }
     }
 }
 
@@ -121,39 +126,51 @@ pub enum OpenError {
 }
 
 fn holder(pid: Option<u32>) -> String {
-    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    pid.map(|pid| format!(" (process {pid})"))
+        .unwrap_or_default()
 }
 
 impl Store {
-    /// Opens the store in a folder, creating both if need be, and recovers from whatever ended the last process.
+    /// Opens the store in a folder, creating both if need be, and recovers from whatever ended the
+    /// last process.
     pub fn open(folder: &Path, options: Options) -> Result<Store, OpenError> {
         fs::create_dir_all(folder).map_err(|error| refuse(folder, error))?;
         let lock = FolderLock::acquire(folder).map_err(|error| match error {
-            LockError::Held { by } => OpenError::InUse { folder: folder.to_owned(), pid: by },
+            LockError::Held { by } => OpenError::InUse {
+                folder: folder.to_owned(),
+                pid: by,
+            },
             LockError::Io(error) => refuse(folder, error),
         })?;
         check_format(folder)?;
         let tables = open_tables(folder, &options)?;
         let inner = Inner {
             tables: RwLock::new(Some(tables)),
-            writer: Mutex::new(Writer { commits: 0, health: Health::Good }),
+            writer: Mutex::new(Writer {
+                commits: 0,
+                health: Health::Good,
+            }),
             folder: folder.to_owned(),
             options,
             _lock: lock,
         };
-        let store = Store { inner: Arc::new(inner) };
+        let store = Store {
+            inner: Arc::new(inner),
+        };
         let commits = store.counter(values::COMMITS);
         store.writer().commits = commits.map_err(|error| damaged(folder, error.to_string()))?;
         Ok(store)
     }
 
-    /// Applies a commit atomically. When this returns `Ok`, it is on the disk, and so is everything applied before.
+    /// Applies a commit atomically. When this returns `Ok`, it is on the disk, and so is everything
+    /// applied before.
     pub fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
         self.write(commit, Durability::Now)
     }
 
-    /// Applies a commit atomically and visibly, and leaves it to the next [`Self::commit`] to bring it to the disk. A
-    /// crash of the machine may undo it, together with everything that came after it.
+    /// Applies a commit atomically and visibly, and leaves it to the next [`Self::commit`] to bring
+    /// it to the disk. A crash of the machine may undo it, together with everything that came after
+    /// it.
     pub fn apply(&self, commit: &Commit) -> Result<(), CommitError> {
         self.write(commit, Durability::Later)
     }
@@ -172,7 +189,8 @@ impl Store {
             let consequences = Consequences::of(commit, tables, number)?;
             Ok(commit::write(commit, &consequences, tables, durability))
         })?;
-        // The number is used up even by a commit that failed: it may turn up when the journal is replayed.
+        // The number is used up even by a commit that failed: it may turn up when the journal is
+        // replayed.
         writer.commits = number;
         written.map_err(|error| {
             writer.health = Health::FailedToWrite;
@@ -185,16 +203,27 @@ impl Store {
         self.read(|tables| Ok(tables.db.disk_space()?))
     }
 
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Tables) -> Result<T, ReadError>) -> Result<T, ReadError> {
-        let tables = self.inner.tables.read().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn read<T>(
+        &self,
+        read: impl FnOnce(&Tables) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        let tables = self
+            .inner
+            .tables
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         read(tables.as_ref().ok_or(ReadError::Closed)?)
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A background flush that ran out of space shows only as a refusal to write; the disk itself knows more.
+    /// A background flush that ran out of space shows only as a refusal to write; the disk itself
+    /// knows more.
     fn explain(&self, error: fjall::Error) -> CommitError {
         match error {
             fjall::Error::Poisoned => match self.probe_for_room() {
@@ -207,7 +236,11 @@ impl Store {
 
     fn open_again(&self) -> Result<(), CommitError> {
         self.probe_for_room().map_err(fjall::Error::from)?;
-        let mut tables = self.inner.tables.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self
+            .inner
+            .tables
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         // Closed first: the database has a lock of its own.
         *tables = None;
         let folder = self.inner.folder.join(DATABASE_FOLDER);
@@ -229,7 +262,10 @@ fn open_tables(folder: &Path, options: &Options) -> Result<Tables, OpenError> {
     // The database takes some damage for impossible and panics; nothing of it is left then.
     let opened = panic::catch_unwind(|| Tables::open(&database, options.cache_bytes));
     let Ok(opened) = opened else {
-        return Err(damaged(&database, "its files contradict each other".to_owned()));
+        return Err(damaged(
+            &database,
+            "its files contradict each other".to_owned(),
+        ));
     };
     opened.map_err(|error| match io_error(error) {
         Ok(error) if is_trouble_of_the_system(&error) => refuse(folder, error),
@@ -238,7 +274,8 @@ fn open_tables(folder: &Path, options: &Options) -> Result<Tables, OpenError> {
     })
 }
 
-/// Everything else that goes wrong while reading a database means that its files are not as they were.
+/// Everything else that goes wrong while reading a database means that its files are not as they
+/// were.
 fn is_trouble_of_the_system(error: &io::Error) -> bool {
     !matches!(
         error.kind(),
@@ -259,7 +296,10 @@ fn check_format(folder: &Path) -> Result<(), OpenError> {
             Err(OpenError::Format { file, found })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => write_format(folder, &file),
-        Err(error) => Err(OpenError::Io { path: file, source: error }),
+        Err(error) => Err(OpenError::Io {
+            path: file,
+            source: error,
+        }),
     }
 }
 
@@ -271,17 +311,29 @@ fn write_format(folder: &Path, file: &Path) -> Result<(), OpenError> {
 }
 
 fn damaged(folder: &Path, why: String) -> OpenError {
-    OpenError::Damaged { folder: folder.to_owned(), why }
+    OpenError::Damaged {
+        folder: folder.to_owned(),
+        why,
+    }
 }
 
 fn refuse(folder: &Path, error: io::Error) -> OpenError {
     let folder = folder.to_owned();
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            OpenError::ReadOnly { folder, source: error }
+            OpenError::ReadOnly {
+                folder,
+                source: error,
+            }
         }
-        _ if is_full(&error) => OpenError::Full { folder, source: error },
-        _ => OpenError::Io { path: folder, source: error },
+        _ if is_full(&error) => OpenError::Full {
+            folder,
+            source: error,
+        },
+        _ => OpenError::Io {
+            path: folder,
+            source: error,
+        },
     }
 }
 
@@ -303,11 +355,20 @@ pub(crate) mod tests {
     pub(crate) fn pending(url: &str, rank: u16, sequence: u64) -> Pending {
         let slot = Slot { rank, sequence };
         let url = PageUrl::parse(url).unwrap();
-        Pending { slot, url, depth: rank, target: Target::Page, attempts: 1, not_before: Time::ZERO }
+        Pending {
+            slot,
+            url,
+            depth: rank,
+            target: Target::Page,
+            attempts: 1,
+            not_before: Time::ZERO,
+        }
     }
 
     fn refused(folder: &Path) -> OpenError {
-        Store::open(folder, Options::default()).err().expect("must not open")
+        Store::open(folder, Options::default())
+            .err()
+            .expect("must not open")
     }
 
     #[test]
@@ -328,8 +389,14 @@ pub(crate) mod tests {
     fn a_second_peer_is_told_who_holds_the_folder() {
         let (folder, store) = open();
         let message = refused(folder.path()).to_string();
-        assert!(message.contains(&folder.path().display().to_string()), "{message}");
-        assert!(message.contains(&std::process::id().to_string()), "{message}");
+        assert!(
+            message.contains(&folder.path().display().to_string()),
+            "{message}"
+        );
+        assert!(
+            message.contains(&std::process::id().to_string()),
+            "{message}"
+        );
         drop(store);
         assert!(Store::open(folder.path(), Options::default()).is_ok());
     }
@@ -339,12 +406,24 @@ pub(crate) mod tests {
         let (folder, store) = open();
         drop(store);
         fs::write(folder.path().join(FORMAT_FILE), "apoidea store 99\n").unwrap();
-        assert!(matches!(refused(folder.path()), OpenError::Format { found, .. } if found.contains("99")));
+        assert!(
+            matches!(refused(folder.path()), OpenError::Format { found, .. } if found.contains("99"))
+        );
     }
 
     fn files_in(folder: &Path) -> Vec<PathBuf> {
-        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        entries.flat_map(|path| if path.is_dir() { files_in(&path) } else { vec![path] }).collect()
+        let entries = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        entries
+            .flat_map(|path| {
+                if path.is_dir() {
+                    files_in(&path)
+                } else {
+                    vec![path]
+                }
+            })
+            .collect()
     }
 
     #[test]
@@ -355,8 +434,10 @@ pub(crate) mod tests {
         store.commit(&commit).unwrap();
         drop(store);
         let database = folder.path().join(DATABASE_FOLDER);
-        let whole: Vec<_> =
-            files_in(&database).into_iter().map(|file| (fs::read(&file).unwrap(), file)).collect();
+        let whole: Vec<_> = files_in(&database)
+            .into_iter()
+            .map(|file| (fs::read(&file).unwrap(), file))
+            .collect();
         let mut refusals = 0;
         for (bytes, damaged) in whole.iter().filter(|(bytes, _)| !bytes.is_empty()) {
             fs::remove_dir_all(&database).unwrap();
@@ -368,7 +449,11 @@ pub(crate) mod tests {
             wrong[bytes.len().min(100) / 2] ^= 0xff;
             fs::write(damaged, wrong).unwrap();
             if let Err(error) = Store::open(folder.path(), Options::default()) {
-                assert!(matches!(error, OpenError::Damaged { .. }), "{}: {error:?}", damaged.display());
+                assert!(
+                    matches!(error, OpenError::Damaged { .. }),
+                    "{}: {error:?}",
+                    damaged.display()
+                );
                 assert!(damaged.exists(), "nothing is deleted");
                 refusals += 1;
             }

@@ -1,7 +1,7 @@
 //! The database's keyspaces and how much memory each may take.
 //!
-//! A volunteer's peer has 96–256 MiB in all, so the block cache and the write buffers are a few MiB each instead of
-//! the database's defaults of 32 and 64 MiB.
+//! A volunteer's peer has 96–256 MiB in all, so the block cache and the write buffers are a few MiB
+//! each instead of the database's defaults of 32 and 64 MiB.
 
 use fjall::{
     AbstractTree, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
@@ -18,22 +18,27 @@ use std::{
 const MIB: u64 = 1024 * 1024;
 /// Least that the database accepts; it also bounds what is replayed after a crash.
 const JOURNAL_BYTES: u64 = 64 * MIB;
-/// With two, one of them spins while the other compacts: about a tenth of the samples in a profile of a load.
+/// With two, one of them spins while the other compacts: about a tenth of the samples in a profile
+/// of a load.
 const WORKER_THREADS: usize = 1;
 /// Small, so that the only worker is soon back to flush what is committed meanwhile.
 const TABLE_FILE_BYTES: u64 = 16 * MIB;
 /// Open files, below the 256 that macOS allows a process by default, with room for sockets.
 const CACHED_FILES: usize = 96;
-/// Blocks of the queue hold neighbours that are read together; larger blocks compress better and need less index.
+/// Blocks of the queue hold neighbours that are read together; larger blocks compress better and
+/// need less index.
 const BLOCK_BYTES: u32 = 8 * 1024;
-/// Commits wait for the disk when this many full write buffers of a table are not yet flushed. Below the 4 at which
-/// the database itself would wait, without noticing that its workers have died of a full disk.
+/// Commits wait for the disk when this many full write buffers of a table are not yet flushed.
+/// Below the 4 at which the database itself would wait, without noticing that its workers have died
+/// of a full disk.
 const WAITING_BUFFERS: usize = 1;
-/// A commit goes through after this long although a buffer is full, which asks for it to be set aside once more.
+/// A commit goes through after this long although a buffer is full, which asks for it to be set
+/// aside once more.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 /// How often a waiting commit looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// A disk that needs longer for a few MiB is not working; 6 s was the slowest commit measured on a busy machine.
+/// A disk that needs longer for a few MiB is not working; 6 s was the slowest commit measured on a
+/// busy machine.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(120);
 
 /// The open database.
@@ -92,8 +97,8 @@ impl Table {
         }
     }
 
-    /// Only keys and values count towards it, not the list node and allocations of each entry, so that buffers of
-    /// small entries take more memory than this; there may be three of each table.
+    /// Only keys and values count towards it, not the list node and allocations of each entry, so
+    /// that buffers of small entries take more memory than this; there may be three of each table.
     fn write_buffer_bytes(self) -> u64 {
         match self {
             Table::Queue => 2 * MIB,
@@ -103,14 +108,19 @@ impl Table {
 
     /// Filters answer "is this key here?"; tables that are only read in order do without.
     fn is_asked_for_single_keys(self) -> bool {
-        matches!(self, Table::Domains | Table::Wakes | Table::Facts | Table::Values)
+        matches!(
+            self,
+            Table::Domains | Table::Wakes | Table::Facts | Table::Values
+        )
     }
 
     fn options(self) -> KeyspaceCreateOptions {
         let options = KeyspaceCreateOptions::default()
             .manual_journal_persist(true)
             .max_memtable_size(self.write_buffer_bytes())
-            .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(TABLE_FILE_BYTES)))
+            .compaction_strategy(Arc::new(
+                Leveled::default().with_table_target_size(TABLE_FILE_BYTES),
+            ))
             .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES))
             .data_block_compression_policy(CompressionPolicy::all(fjall::CompressionType::Lz4))
             .index_block_partitioning_policy(PartitioningPolicy::all(true))
@@ -138,7 +148,10 @@ impl Tables {
         for table in Table::ALL {
             spaces.push(db.keyspace(table.name(), || table.options())?);
         }
-        let spaces = spaces.try_into().ok().expect("one keyspace was pushed for each table");
+        let spaces = spaces
+            .try_into()
+            .ok()
+            .expect("one keyspace was pushed for each table");
         Ok(Tables { db, spaces })
     }
 
@@ -148,8 +161,9 @@ impl Tables {
 
     /// Waits until the write buffers have room, or the database says that it is broken.
     ///
-    /// A buffer that is full but not yet set aside is waited for too, for a while: every commit to it asks the worker
-    /// once more to do that, and a worker whose inbox is full of such wishes waits for ever to put one of its own there.
+    /// A buffer that is full but not yet set aside is waited for too, for a while: every commit to
+    /// it asks the worker once more to do that, and a worker whose inbox is full of such wishes
+    /// waits for ever to put one of its own there.
     pub(crate) fn wait_for_room(&self) -> fjall::Result<()> {
         let start = Instant::now();
         while self.is_behind() || self.is_full() && start.elapsed() < ASK_AGAIN {
@@ -164,13 +178,15 @@ impl Tables {
 
     /// Are there buffers that were set aside and are not on the disk?
     fn is_behind(&self) -> bool {
-        self.spaces.iter().any(|space| space.sealed_memtable_count() >= WAITING_BUFFERS)
+        self.spaces
+            .iter()
+            .any(|space| space.sealed_memtable_count() >= WAITING_BUFFERS)
     }
 
     /// Are there buffers that should have been set aside?
     fn is_full(&self) -> bool {
-        Table::ALL
-            .into_iter()
-            .any(|table| self.space(table).tree.active_memtable().size() > table.write_buffer_bytes())
+        Table::ALL.into_iter().any(|table| {
+            self.space(table).tree.active_memtable().size() > table.write_buffer_bytes()
+        })
     }
 }

@@ -1,4 +1,5 @@
-//! Small named values: counters, the archive's mark, and whatever else the peer wants to find again.
+//! Small named values: counters, the archive's mark, and whatever else the peer wants to find
+//! again.
 //!
 //! Names that begin with `#` are the store's own.
 
@@ -12,7 +13,12 @@ pub(crate) const OUTBOX: &str = "#outbox";
 impl Store {
     /// The value last committed under a name.
     pub fn value(&self, name: &str) -> Result<Option<Vec<u8>>, ReadError> {
-        self.read(|tables| Ok(tables.space(Table::Values).get(name)?.map(|value| value.to_vec())))
+        self.read(|tables| {
+            Ok(tables
+                .space(Table::Values)
+                .get(name)?
+                .map(|value| value.to_vec()))
+        })
     }
 
     /// The values whose names begin with `prefix`, in the order of their names.
@@ -21,18 +27,23 @@ impl Store {
             let mut found = Vec::new();
             for entry in tables.space(Table::Values).prefix(prefix).take(limit) {
                 let (name, value) = entry.into_inner()?;
-                let text = std::str::from_utf8(&name).map_err(|_| ReadError::corrupt("name", &name))?;
+                let text =
+                    std::str::from_utf8(&name).map_err(|_| ReadError::corrupt("name", &name))?;
                 found.push((text.to_owned(), value.to_vec()));
             }
             Ok(found)
         })
     }
 
-    /// Where the archive stood at the last commit; to be given to [`crate::archive::Archive::open`].
+    /// Where the archive stood at the last commit; to be given to
+    /// [`crate::archive::Archive::open`].
     pub fn archive_mark(&self) -> Result<Option<Mark>, ReadError> {
-        let Some(bytes) = self.value(ARCHIVE_MARK)? else { return Ok(None) };
+        let Some(bytes) = self.value(ARCHIVE_MARK)? else {
+            return Ok(None);
+        };
         let mark = postcard::from_bytes(&bytes);
-        mark.map(Some).map_err(|_| ReadError::corrupt("archive mark", ARCHIVE_MARK.as_bytes()))
+        mark.map(Some)
+            .map_err(|_| ReadError::corrupt("archive mark", ARCHIVE_MARK.as_bytes()))
     }
 
     pub(crate) fn counter(&self, name: &str) -> Result<u64, ReadError> {
@@ -42,7 +53,9 @@ impl Store {
 
 pub(crate) fn decode_counter(name: &str, value: Option<&[u8]>) -> Result<u64, ReadError> {
     let Some(bytes) = value else { return Ok(0) };
-    let bytes = bytes.try_into().map_err(|_| ReadError::corrupt("counter", name.as_bytes()))?;
+    let bytes = bytes
+        .try_into()
+        .map_err(|_| ReadError::corrupt("counter", name.as_bytes()))?;
     Ok(u64::from_be_bytes(bytes))
 }
 
@@ -79,7 +92,12 @@ mod tests {
         }
         store.commit(&commit).unwrap();
         let names = |prefix, limit| -> Vec<String> {
-            store.values(prefix, limit).unwrap().into_iter().map(|(name, _)| name).collect()
+            store
+                .values(prefix, limit)
+                .unwrap()
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect()
         };
         assert_eq!(names("bee ", 9), ["bee a", "bee b"]);
         assert_eq!(names("bee", 2), ["bee a", "bee b"]);

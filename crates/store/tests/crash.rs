@@ -1,5 +1,5 @@
-//! A process that appends and commits is killed at arbitrary moments; whatever it said was committed must be there, and
-//! nothing half written.
+//! A process that appends and commits is killed at arbitrary moments; whatever it said was
+//! committed must be there, and nothing half written.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -33,15 +33,19 @@ fn everything_committed_survives_kill_9_and_nothing_half_written_does() {
         // Some moments lie just behind a commit, others anywhere in the work that follows it.
         let wanted = committed + 3 + kill * 5;
         while committed < wanted {
-            let line = lines.next().expect("the victim runs until it is killed").unwrap();
+            let line = lines
+                .next()
+                .expect("the victim runs until it is killed")
+                .unwrap();
             if let Some(round) = line.strip_prefix("committed ") {
                 committed = round.parse().unwrap();
             }
         }
         victim.kill().unwrap();
         victim.wait().unwrap();
-        let last_words =
-            lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("committed ")?.parse().ok());
+        let last_words = lines
+            .map_while(Result::ok)
+            .filter_map(|line| line.strip_prefix("committed ")?.parse().ok());
         committed = last_words.last().unwrap_or(committed);
         committed = verify(folder.path(), committed);
     }
@@ -50,13 +54,17 @@ fn everything_committed_survives_kill_9_and_nothing_half_written_does() {
 /// Not a test: the process that is killed runs it.
 #[test]
 fn victim() {
-    let Some(folder) = env::var_os(VICTIM) else { return };
+    let Some(folder) = env::var_os(VICTIM) else {
+        return;
+    };
     let folder = Path::new(&folder);
     let store = Store::open(folder, Options::default()).unwrap();
     let mut archive = open_archive(folder, &store);
     let mut encoder = Encoder::new([1; 32]);
     for round in round(&store) + 1.. {
-        archive.append(&capture(round).encode(&mut encoder)).unwrap();
+        archive
+            .append(&capture(round).encode(&mut encoder))
+            .unwrap();
         store.commit(&changes(round, &mut archive)).unwrap();
         println!("committed {round}");
     }
@@ -64,24 +72,41 @@ fn victim() {
 
 fn start_victim(folder: &Path) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["victim", "--exact", "--nocapture"]).env(VICTIM, folder);
+    command
+        .args(["victim", "--exact", "--nocapture"])
+        .env(VICTIM, folder);
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
 fn open_archive(folder: &Path, store: &Store) -> Archive {
-    let options = archive::Options { file_bytes: FILE_BYTES, ..archive::Options::default() };
-    Archive::open(&folder.join("archive"), store.archive_mark().unwrap(), options, [2; 32]).unwrap()
+    let options = archive::Options {
+        file_bytes: FILE_BYTES,
+        ..archive::Options::default()
+    };
+    Archive::open(
+        &folder.join("archive"),
+        store.archive_mark().unwrap(),
+        options,
+        [2; 32],
+    )
+    .unwrap()
 }
 
 fn round(store: &Store) -> u64 {
-    store.value(ROUND).unwrap().map_or(0, |value| u64::from_be_bytes(value.try_into().unwrap()))
+    store
+        .value(ROUND)
+        .unwrap()
+        .map_or(0, |value| u64::from_be_bytes(value.try_into().unwrap()))
 }
 
 /// Each round settles the URL of the last one and discovers the next.
 fn changes(round: u64, archive: &mut Archive) -> Commit {
     let mut commit = Commit::new();
     let domain = domain(round);
-    let slot = Slot { rank: 0, sequence: round };
+    let slot = Slot {
+        rank: 0,
+        sequence: round,
+    };
     let pending = Pending {
         slot,
         url: url(round),
@@ -94,7 +119,14 @@ fn changes(round: u64, archive: &mut Archive) -> Commit {
     commit.append_seen(&domain, &[UrlHash(round)]);
     commit.put_domain(&domain, round.to_be_bytes().to_vec());
     commit.park(&domain, Time::from_millis(round));
-    commit.put_outbox(round, &[Link { url: url(round), depth: 1, target: Target::Page }]);
+    commit.put_outbox(
+        round,
+        &[Link {
+            url: url(round),
+            depth: 1,
+            target: Target::Page,
+        }],
+    );
     commit.remove_outbox(round - 1);
     commit.set_value(ROUND, &round.to_be_bytes());
     commit.set_archive_mark(&archive.sync().unwrap());
@@ -106,16 +138,28 @@ fn verify(folder: &Path, at_least: u64) -> u64 {
     let store = Store::open(folder, Options::default()).unwrap();
     drop(open_archive(folder, &store));
     let last = round(&store);
-    assert!(last >= at_least, "round {at_least} was committed, {last} is there");
+    assert!(
+        last >= at_least,
+        "round {at_least} was committed, {last} is there"
+    );
     assert_eq!(
-        store.outbox(None, 9).unwrap().iter().map(|record| record.sequence).collect::<Vec<_>>(),
+        store
+            .outbox(None, 9)
+            .unwrap()
+            .iter()
+            .map(|record| record.sequence)
+            .collect::<Vec<_>>(),
         [last]
     );
     let mut queued: Vec<u64> = Vec::new();
     let mut seen: Vec<u64> = Vec::new();
     for domain in (0..DOMAINS).map(domain) {
         queued.extend(
-            store.pending(&domain, None, usize::MAX).unwrap().iter().map(|pending| pending.slot.sequence),
+            store
+                .pending(&domain, None, usize::MAX)
+                .unwrap()
+                .iter()
+                .map(|pending| pending.slot.sequence),
         );
         seen.extend(store.seen(&domain).map(|hash| hash.unwrap().0));
     }
@@ -130,14 +174,26 @@ fn verify(folder: &Path, at_least: u64) -> u64 {
 
 fn verify_archive(folder: &Path, rounds: &[u64]) {
     let reader = Reader::new(folder);
-    let records = reader.files().unwrap().into_iter().flat_map(|file| Reader::records(&file).unwrap());
-    let urls = records.map(Result::unwrap).filter(|record| record.kind == "response");
+    let records = reader
+        .files()
+        .unwrap()
+        .into_iter()
+        .flat_map(|file| Reader::records(&file).unwrap());
+    let urls = records
+        .map(Result::unwrap)
+        .filter(|record| record.kind == "response");
     let urls: Vec<PageUrl> = urls.map(|record| record.url.unwrap()).collect();
-    assert_eq!(urls, rounds.iter().map(|&round| url(round)).collect::<Vec<_>>());
+    assert_eq!(
+        urls,
+        rounds.iter().map(|&round| url(round)).collect::<Vec<_>>()
+    );
     for &round in rounds {
         let entries = reader.find(&url(round)).unwrap();
         assert_eq!(entries.len(), 1);
-        assert_eq!(reader.page(&entries[0]).unwrap().body.as_deref(), Some(&capture(round).body[..]));
+        assert_eq!(
+            reader.page(&entries[0]).unwrap().body.as_deref(),
+            Some(&capture(round).body[..])
+        );
     }
 }
 
@@ -156,8 +212,14 @@ fn capture(round: u64) -> Capture {
         url: url(round),
         time: Time::from_millis(round * 1000),
         address: None,
-        request: Head { first_line: "GET / HTTP/1.1".to_owned(), headers: Vec::new() },
-        response: Head { first_line: "HTTP/1.1 200 OK".to_owned(), headers: Vec::new() },
+        request: Head {
+            first_line: "GET / HTTP/1.1".to_owned(),
+            headers: Vec::new(),
+        },
+        response: Head {
+            first_line: "HTTP/1.1 200 OK".to_owned(),
+            headers: Vec::new(),
+        },
         body: format!("page {round} ").repeat(100).into(),
         digest: None,
         kind: CaptureKind::Response,

@@ -1,12 +1,15 @@
-//! What happens when the disk is full. It needs one that may be filled: `APOIDEA_SMALL_DISK` names an empty folder on a
-//! file system of 32 to 64 MB, such as `mount -t tmpfs -o size=40m tmpfs /mnt/small`. Without it nothing is tested.
+//! What happens when the disk is full. It needs one that may be filled: `APOIDEA_SMALL_DISK` names
+//! an empty folder on a file system of 32 to 64 MB, such as `mount -t tmpfs -o size=40m tmpfs
+//! /mnt/small`. Without it nothing is tested.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use apoidea_model::{PageUrl, Time};
 use apoidea_store::{
     Commit, CommitError, Options, Store,
-    archive::{self, Archive, ArchiveError, Capture, CaptureKind, EncodedRecords, Encoder, Head, Reader},
+    archive::{
+        self, Archive, ArchiveError, Capture, CaptureKind, EncodedRecords, Encoder, Head, Reader,
+    },
 };
 use std::{
     env, fs,
@@ -47,9 +50,18 @@ fn the_store_recovers(folder: &Path) {
     let (failed, error) = error.unwrap();
     assert!(matches!(error, CommitError::Full(_)), "{error:?}");
     for _ in 0..3 {
-        assert!(matches!(store.commit(&value(failed)), Err(CommitError::Full(_))));
-        assert!(store.value("0").unwrap().is_some(), "what is there can be read");
-        assert!(store.value(&failed.to_string()).unwrap().is_none(), "nothing is half applied");
+        assert!(matches!(
+            store.commit(&value(failed)),
+            Err(CommitError::Full(_))
+        ));
+        assert!(
+            store.value("0").unwrap().is_some(),
+            "what is there can be read"
+        );
+        assert!(
+            store.value(&failed.to_string()).unwrap().is_none(),
+            "nothing is half applied"
+        );
     }
     fs::remove_file(folder.join("filler")).unwrap();
     store.commit(&value(failed)).unwrap();
@@ -62,23 +74,40 @@ fn the_store_recovers(folder: &Path) {
 
 fn check_values(store: &Store, last: u64) {
     for n in 0..=last {
-        assert_eq!(store.value(&n.to_string()).unwrap(), Some(noise(VALUE_BYTES, n)), "value {n}");
+        assert_eq!(
+            store.value(&n.to_string()).unwrap(),
+            Some(noise(VALUE_BYTES, n)),
+            "value {n}"
+        );
     }
 }
 
 fn the_archive_recovers(folder: &Path) {
     let folder_of_files = folder.join("archive");
-    let options = archive::Options { file_bytes: 8_000_000, ..archive::Options::default() };
+    let options = archive::Options {
+        file_bytes: 8_000_000,
+        ..archive::Options::default()
+    };
     let mut archive = Archive::open(&folder_of_files, None, options, [1; 32]).unwrap();
     let mut append = |n| archive.append(&records(n)).and_then(|_| archive.sync());
-    let (failed, error) = (0..).find_map(|n| append(n).err().map(|error| (n, error))).unwrap();
+    let (failed, error) = (0..)
+        .find_map(|n| append(n).err().map(|error| (n, error)))
+        .unwrap();
     assert!(matches!(error, ArchiveError::Full { .. }), "{error:?}");
     fs::remove_file(folder.join("filler")).unwrap();
     append(failed).unwrap();
     let reader = Reader::new(&folder_of_files);
-    let records = reader.files().unwrap().into_iter().flat_map(|file| Reader::records(&file).unwrap());
-    let responses = records.map(Result::unwrap).filter(|record| record.kind == "response");
-    let found: Vec<u64> = responses.map(|record| record.url.unwrap().path()[1..].parse().unwrap()).collect();
+    let records = reader
+        .files()
+        .unwrap()
+        .into_iter()
+        .flat_map(|file| Reader::records(&file).unwrap());
+    let responses = records
+        .map(Result::unwrap)
+        .filter(|record| record.kind == "response");
+    let found: Vec<u64> = responses
+        .map(|record| record.url.unwrap().path()[1..].parse().unwrap())
+        .collect();
     assert_eq!(found[..failed as usize], (0..failed).collect::<Vec<_>>());
     assert_eq!(found.last(), Some(&failed));
 }
@@ -95,7 +124,10 @@ fn records(n: u64) -> EncodedRecords {
         time: Time::from_millis(n * 1000),
         address: None,
         request: Head::default(),
-        response: Head { first_line: "HTTP/1.1 200 OK".to_owned(), headers: Vec::new() },
+        response: Head {
+            first_line: "HTTP/1.1 200 OK".to_owned(),
+            headers: Vec::new(),
+        },
         body: noise(VALUE_BYTES, n).into(),
         digest: None,
         kind: CaptureKind::Response,
@@ -112,7 +144,9 @@ fn records(n: u64) -> EncodedRecords {
 fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let step = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     };
     (0..bytes).map(step).collect()

@@ -1,4 +1,5 @@
-//! Many small commits in a row, as links to many domains bring them, must not bring the database to a standstill.
+//! Many small commits in a row, as links to many domains bring them, must not bring the database to
+//! a standstill.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -15,8 +16,13 @@ fn a_hundred_thousand_small_commits_go_through() {
     for n in 0..COMMITS {
         let domain: Domain = format!("h{n}.example").parse().unwrap();
         let pending = Pending {
-            slot: Slot { rank: 0, sequence: n },
-            url: format!("http://{domain}/section/page.html").parse().unwrap(),
+            slot: Slot {
+                rank: 0,
+                sequence: n,
+            },
+            url: format!("http://{domain}/section/page.html")
+                .parse()
+                .unwrap(),
             depth: 0,
             target: Target::Page,
             attempts: 0,

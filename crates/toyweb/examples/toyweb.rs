@@ -64,32 +64,59 @@ async fn start(arguments: Arguments) -> std::io::Result<ToyWeb> {
         Preset::Demo => web.demo(),
         Preset::Everything => web.everything(),
     };
-    web = arguments.hosts.into_iter().fold(web, |web, hosts| web.hosts(hosts));
-    web = arguments.pages.into_iter().fold(web, |web, pages| web.pages(pages));
-    web = arguments.mean_bytes.into_iter().fold(web, |web, bytes| web.mean_bytes(bytes));
-    web = arguments.log.into_iter().fold(web, |web, path| web.log_file(path));
+    web = arguments
+        .hosts
+        .into_iter()
+        .fold(web, |web, hosts| web.hosts(hosts));
+    web = arguments
+        .pages
+        .into_iter()
+        .fold(web, |web, pages| web.pages(pages));
+    web = arguments
+        .mean_bytes
+        .into_iter()
+        .fold(web, |web, bytes| web.mean_bytes(bytes));
+    web = arguments
+        .log
+        .into_iter()
+        .fold(web, |web, path| web.log_file(path));
     web = web.answers_after(Duration::from_millis(arguments.answers_after_ms));
     let ports = arguments.ports;
     web = web.ports(ports[0], ports[1], ports[2]).control(ports[3]);
-    web.addresses(arguments.addresses).quirks(arguments.quirk).start().await
+    web.addresses(arguments.addresses)
+        .quirks(arguments.quirk)
+        .start()
+        .await
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let print_config = arguments.print_config;
-    let web = start(arguments).await.context("the toy web did not start")?;
+    let web = start(arguments)
+        .await
+        .context("the toy web did not start")?;
     if print_config {
         println!("{}", serde_json::to_string(web.description())?);
     } else {
         println!("name server  {}", web.dns_address());
-        println!("ports        http {}, https {}", web.http_port(), web.https_port());
+        println!(
+            "ports        http {}, https {}",
+            web.http_port(),
+            web.https_port()
+        );
         web.control_address()
             .into_iter()
             .for_each(|address| println!("control      http://{address}/.toyweb/config"));
         println!("to fetch     {} URLs", web.truth().expected_total());
-        web.seeds().iter().for_each(|seed| println!("seed         {seed}"));
+        web.seeds()
+            .iter()
+            .for_each(|seed| println!("seed         {seed}"));
     }
-    tokio::signal::ctrl_c().await.context("no signal can be waited for")?;
-    web.stop().await.context("the access log could not be written")
+    tokio::signal::ctrl_c()
+        .await
+        .context("no signal can be waited for")?;
+    web.stop()
+        .await
+        .context("the access log could not be written")
 }

@@ -1,5 +1,5 @@
-//! What happened to a toy web, and the questions tests ask about it: how often a URL was fetched, how far apart the
-//! requests to a host were, how many connections it saw at a time.
+//! What happened to a toy web, and the questions tests ask about it: how often a URL was fetched,
+//! how far apart the requests to a host were, how many connections it saw at a time.
 
 use apoidea_model::Time;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,13 @@ pub struct Visit {
 impl Visit {
     /// The URL as it was asked for, not canonicalised: two spellings of a page are two URLs here.
     pub fn url(&self) -> String {
-        format!("{}://{}:{}{}", self.scheme, self.host, self.server.port(), self.path)
+        format!(
+            "{}://{}:{}{}",
+            self.scheme,
+            self.host,
+            self.server.port(),
+            self.path
+        )
     }
 }
 
@@ -98,7 +104,8 @@ pub struct Lookup {
 }
 
 impl AccessLog {
-    /// What arrived at or after a moment, such as the `received` of an earlier request. Connections are all kept.
+    /// What arrived at or after a moment, such as the `received` of an earlier request. Connections
+    /// are all kept.
     pub fn since(mut self, moment: Duration) -> AccessLog {
         self.visits.retain(|visit| visit.received >= moment);
         self.lookups.retain(|lookup| lookup.received >= moment);
@@ -108,7 +115,9 @@ impl AccessLog {
     /// How often each URL was requested, robots.txt included.
     pub fn requests_per_url(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        self.visits.iter().for_each(|visit| *counts.entry(visit.url()).or_default() += 1);
+        self.visits
+            .iter()
+            .for_each(|visit| *counts.entry(visit.url()).or_default() += 1);
         counts
     }
 
@@ -134,32 +143,60 @@ impl AccessLog {
 
     fn gaps_by<K: Ord>(&self, key: impl Fn(&Visit) -> K) -> BTreeMap<K, Vec<Duration>> {
         let mut times = BTreeMap::<K, Vec<Duration>>::new();
-        self.visits.iter().for_each(|visit| times.entry(key(visit)).or_default().push(visit.received));
-        times.into_iter().map(|(key, times)| (key, gaps(times))).collect()
+        self.visits
+            .iter()
+            .for_each(|visit| times.entry(key(visit)).or_default().push(visit.received));
+        times
+            .into_iter()
+            .map(|(key, times)| (key, gaps(times)))
+            .collect()
     }
 
-    /// Per host, the most connections that were open at a time and carried a request for it. A connection counts from
-    /// its first request for the host until it is closed.
+    /// Per host, the most connections that were open at a time and carried a request for it. A
+    /// connection counts from its first request for the host until it is closed.
     pub fn most_connections_per_host(&self) -> BTreeMap<Arc<str>, usize> {
         let mut first = HashMap::<(Arc<str>, usize), Duration>::new();
         for visit in &self.visits {
-            first.entry((visit.host.clone(), visit.connection)).or_insert(visit.received);
+            first
+                .entry((visit.host.clone(), visit.connection))
+                .or_insert(visit.received);
         }
         let mut spans = BTreeMap::<Arc<str>, Vec<(Duration, Duration)>>::new();
         for ((host, connection), opened) in first {
-            let closed = self.connections.get(connection).and_then(|connection| connection.closed);
-            spans.entry(host).or_default().push((opened, closed.unwrap_or(Duration::MAX)));
+            let closed = self
+                .connections
+                .get(connection)
+                .and_then(|connection| connection.closed);
+            spans
+                .entry(host)
+                .or_default()
+                .push((opened, closed.unwrap_or(Duration::MAX)));
         }
-        spans.into_iter().map(|(host, spans)| (host, most_at_a_time(spans))).collect()
+        spans
+            .into_iter()
+            .map(|(host, spans)| (host, most_at_a_time(spans)))
+            .collect()
     }
 
     /// Per server address, the most connections that were open at a time.
     pub fn most_connections_per_address(&self) -> BTreeMap<IpAddr, usize> {
         let mut spans = BTreeMap::<IpAddr, Vec<(Duration, Duration)>>::new();
-        for Connection { server, opened, closed, .. } in &self.connections {
-            spans.entry(server.ip()).or_default().push((*opened, closed.unwrap_or(Duration::MAX)));
+        for Connection {
+            server,
+            opened,
+            closed,
+            ..
+        } in &self.connections
+        {
+            spans
+                .entry(server.ip())
+                .or_default()
+                .push((*opened, closed.unwrap_or(Duration::MAX)));
         }
-        spans.into_iter().map(|(address, spans)| (address, most_at_a_time(spans))).collect()
+        spans
+            .into_iter()
+            .map(|(address, spans)| (address, most_at_a_time(spans)))
+            .collect()
     }
 
     /// Per host, the most requests that were being answered at a time.
@@ -167,14 +204,23 @@ impl AccessLog {
         let mut spans = BTreeMap::<Arc<str>, Vec<(Duration, Duration)>>::new();
         for visit in &self.visits {
             let answered = visit.answered.unwrap_or(Duration::MAX);
-            spans.entry(visit.host.clone()).or_default().push((visit.received, answered));
+            spans
+                .entry(visit.host.clone())
+                .or_default()
+                .push((visit.received, answered));
         }
-        spans.into_iter().map(|(host, spans)| (host, most_at_a_time(spans))).collect()
+        spans
+            .into_iter()
+            .map(|(host, spans)| (host, most_at_a_time(spans)))
+            .collect()
     }
 
     /// Every user agent that was seen.
     pub fn user_agents(&self) -> BTreeSet<Arc<str>> {
-        self.visits.iter().filter_map(|visit| visit.user_agent.clone()).collect()
+        self.visits
+            .iter()
+            .filter_map(|visit| visit.user_agent.clone())
+            .collect()
     }
 }
 
@@ -183,10 +229,13 @@ fn gaps(mut times: Vec<Duration>) -> Vec<Duration> {
     times.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// The deepest overlap of some spans of time; one that ends when another begins does not overlap it.
+/// The deepest overlap of some spans of time; one that ends when another begins does not overlap
+/// it.
 fn most_at_a_time(spans: Vec<(Duration, Duration)>) -> usize {
-    let mut changes: Vec<(Duration, i32)> =
-        spans.iter().flat_map(|&(from, to)| [(from, 1), (to, -1)]).collect();
+    let mut changes: Vec<(Duration, i32)> = spans
+        .iter()
+        .flat_map(|&(from, to)| [(from, 1), (to, -1)])
+        .collect();
     changes.sort_unstable();
     let mut open = 0;
     let depths = changes.into_iter().map(|(_, change)| {
@@ -200,7 +249,13 @@ fn most_at_a_time(spans: Vec<(Duration, Duration)>) -> usize {
 mod tests {
     use super::*;
 
-    fn visit(host: &str, server: &str, connection: usize, received: u64, answered: Option<u64>) -> Visit {
+    fn visit(
+        host: &str,
+        server: &str,
+        connection: usize,
+        received: u64,
+        answered: Option<u64>,
+    ) -> Visit {
         Visit {
             received: Duration::from_millis(received),
             wall: Time::ZERO,
@@ -222,9 +277,21 @@ mod tests {
     }
 
     fn connection(id: usize, opened: u64, closed: Option<u64>) -> Connection {
-        let (server, client) = ("127.0.0.1:80".parse().unwrap(), "127.0.0.1:4000".parse().unwrap());
-        let (opened, closed) = (Duration::from_millis(opened), closed.map(Duration::from_millis));
-        Connection { id, server, client, opened, closed }
+        let (server, client) = (
+            "127.0.0.1:80".parse().unwrap(),
+            "127.0.0.1:4000".parse().unwrap(),
+        );
+        let (opened, closed) = (
+            Duration::from_millis(opened),
+            closed.map(Duration::from_millis),
+        );
+        Connection {
+            id,
+            server,
+            client,
+            opened,
+            closed,
+        }
     }
 
     #[test]
@@ -234,27 +301,46 @@ mod tests {
             visit("b", "127.0.0.1:80", 1, 30, Some(35)),
             visit("a", "127.0.0.1:80", 0, 100, None),
         ];
-        let log = AccessLog { visits, ..AccessLog::default() };
+        let log = AccessLog {
+            visits,
+            ..AccessLog::default()
+        };
         assert_eq!(log.gaps_per_host()["a"], [Duration::from_millis(100)]);
         assert!(log.gaps_per_host()["b"].is_empty());
         let address: IpAddr = "127.0.0.1".parse().unwrap();
-        assert_eq!(log.gaps_per_address()[&address], [30, 70].map(Duration::from_millis));
+        assert_eq!(
+            log.gaps_per_address()[&address],
+            [30, 70].map(Duration::from_millis)
+        );
         assert_eq!(log.requests_for("http://a:80/"), 2);
     }
 
     #[test]
     fn connections_count_while_they_are_open() {
-        let connections = vec![connection(0, 0, Some(50)), connection(1, 50, None), connection(2, 60, None)];
+        let connections = vec![
+            connection(0, 0, Some(50)),
+            connection(1, 50, None),
+            connection(2, 60, None),
+        ];
         let visits = vec![
             visit("a", "127.0.0.1:80", 0, 0, Some(5)),
             visit("a", "127.0.0.1:80", 1, 51, Some(52)),
             visit("a", "127.0.0.1:80", 2, 61, Some(70)),
             visit("b", "127.0.0.1:80", 2, 71, Some(72)),
         ];
-        let log = AccessLog { visits, connections, ..AccessLog::default() };
+        let log = AccessLog {
+            visits,
+            connections,
+            ..AccessLog::default()
+        };
         assert_eq!(log.most_connections_per_host()["a"], 2);
         assert_eq!(log.most_connections_per_host()["b"], 1);
-        assert_eq!(log.most_connections_per_address().into_values().collect::<Vec<_>>(), [2]);
+        assert_eq!(
+            log.most_connections_per_address()
+                .into_values()
+                .collect::<Vec<_>>(),
+            [2]
+        );
         assert_eq!(log.most_requests_at_a_time_per_host()["a"], 1);
     }
 }

@@ -1,5 +1,5 @@
-//! Where everything is: names, schemes and sizes of ordinary hosts, and the path of every page. All of it is computed
-//! both ways, from number to name and back, and nothing is stored per page.
+//! Where everything is: names, schemes and sizes of ordinary hosts, and the path of every page. All
+//! of it is computed both ways, from number to name and back, and nothing is stored per page.
 
 use crate::{
     draw::{Draw, Use},
@@ -8,8 +8,8 @@ use crate::{
 };
 use apoidea_model::PageUrl;
 
-/// Pages that a page's navigation leads to: page `i` links to `FAN * i + 1 ..= FAN * i + FAN`, so every page of a host
-/// is within log₈(pages) links of its home page.
+/// Pages that a page's navigation leads to: page `i` links to `FAN * i + 1 ..= FAN * i + FAN`, so
+/// every page of a host is within log₈(pages) links of its home page.
 pub(crate) const FAN: u32 = 8;
 
 /// The ports that URLs carry.
@@ -58,7 +58,12 @@ pub(crate) struct Atlas {
 impl Atlas {
     pub(crate) fn new(seed: u64, shape: Shape, ports: Ports) -> Self {
         let shape = shape.checked();
-        Atlas { seed, sizes: shape.host_sizes(), shape, ports }
+        Atlas {
+            seed,
+            sizes: shape.host_sizes(),
+            shape,
+            ports,
+        }
     }
 
     /// Ordinary hosts.
@@ -77,19 +82,31 @@ impl Atlas {
             return format!("blog.{}", self.name(host - 1));
         }
         let mut draw = Draw::new(self.seed, Use::HostName, host.into(), 0);
-        format!("{}-{}-{host}.test", prose::adjective(&mut draw), prose::noun(&mut draw))
+        format!(
+            "{}-{}-{host}.test",
+            prose::adjective(&mut draw),
+            prose::noun(&mut draw)
+        )
     }
 
     /// The host of a name, the inverse of [`Self::name`].
     pub(crate) fn host(&self, name: &str) -> Option<u32> {
-        let (offset, site) = name.strip_prefix("blog.").map_or((0, name), |site| (1, site));
-        let number: u32 = site.strip_suffix(".test")?.rsplit_once('-')?.1.parse().ok()?;
+        let (offset, site) = name
+            .strip_prefix("blog.")
+            .map_or((0, name), |site| (1, site));
+        let number: u32 = site
+            .strip_suffix(".test")?
+            .rsplit_once('-')?
+            .1
+            .parse()
+            .ok()?;
         let host = number.checked_add(offset)?;
         (host < self.hosts() && self.name(host) == name).then_some(host)
     }
 
     pub(crate) fn scheme(&self, host: u32) -> Scheme {
-        let https = Draw::new(self.seed, Use::HostHabits, host.into(), 1).happens(self.shape.https_percent);
+        let https =
+            Draw::new(self.seed, Use::HostHabits, host.into(), 1).happens(self.shape.https_percent);
         if https { Scheme::Https } else { Scheme::Http }
     }
 
@@ -112,7 +129,11 @@ impl Atlas {
         }
         let mut draw = Draw::new(self.seed, Use::Path, host.into(), page.into());
         let (topic, style) = (prose::topic(&mut draw), draw.below(16));
-        let slug = format!("{}-{}-{page}", prose::adjective(&mut draw), prose::noun(&mut draw));
+        let slug = format!(
+            "{}-{}-{page}",
+            prose::adjective(&mut draw),
+            prose::noun(&mut draw)
+        );
         match style {
             0 | 1 => format!("/view?topic={topic}&id={page}"),
             2 => format!("/caf%C3%A9/{topic}/{slug}.html"),
@@ -130,7 +151,12 @@ impl Atlas {
         }
         let number = match path.strip_prefix("/view?") {
             Some(query) => query.rsplit_once("id=")?.1,
-            None => path.trim_end_matches('/').trim_end_matches(".html").rsplit_once('-')?.1,
+            None => {
+                path.trim_end_matches('/')
+                    .trim_end_matches(".html")
+                    .rsplit_once('-')?
+                    .1
+            }
         };
         let page = number.parse().ok()?;
         (page < self.size(host) && self.path(host, page) == path).then_some(page)
@@ -139,7 +165,8 @@ impl Atlas {
     /// The URL of a page.
     pub(crate) fn url(&self, host: u32, page: u32) -> PageUrl {
         let text = self.origin(host) + &self.path(host, page);
-        PageUrl::parse(&text).expect("a name of letters and digits and a short path make a valid URL")
+        PageUrl::parse(&text)
+            .expect("a name of letters and digits and a short path make a valid URL")
     }
 
     /// The title of a page, taken from its path.
@@ -156,8 +183,8 @@ impl Atlas {
         u64::from(page) * u64::from(FAN) + 1 >= u64::from(self.size(host))
     }
 
-    /// The document this page is a copy of, if it is one. Only leaves are: what a copy links to does not depend on
-    /// where it is, so nothing may hang below it.
+    /// The document this page is a copy of, if it is one. Only leaves are: what a copy links to
+    /// does not depend on where it is, so nothing may hang below it.
     pub(crate) fn copy(&self, host: u32, page: u32) -> Option<u32> {
         if page == 0 || !self.is_leaf(host, page) {
             return None;
@@ -165,7 +192,8 @@ impl Atlas {
         let mut draw = Draw::new(self.seed, Use::Copy, host.into(), page.into());
         let copies = f64::from(self.shape.pages) * self.shape.copies_percent / 100.0;
         let documents = (copies / 4.0).max(1.0) as u64;
-        draw.happens(self.shape.copies_percent).then(|| draw.skewed(documents) as u32)
+        draw.happens(self.shape.copies_percent)
+            .then(|| draw.skewed(documents) as u32)
     }
 }
 
@@ -174,8 +202,19 @@ mod tests {
     use super::*;
 
     fn atlas() -> Atlas {
-        let shape = Shape { hosts: 40, pages: 4000, ..Shape::default() };
-        Atlas::new(7, shape, Ports { http: 8080, https: 8443 })
+        let shape = Shape {
+            hosts: 40,
+            pages: 4000,
+            ..Shape::default()
+        };
+        Atlas::new(
+            7,
+            shape,
+            Ports {
+                http: 8080,
+                https: 8443,
+            },
+        )
     }
 
     #[test]
@@ -200,12 +239,23 @@ mod tests {
     #[test]
     fn what_does_not_exist_is_not_found() {
         let atlas = atlas();
-        for name in
-            ["other.test", "blog.other-3.test", "amber-otter-99999999999.test", "blog.x-4294967295.test", ""]
-        {
+        for name in [
+            "other.test",
+            "blog.other-3.test",
+            "amber-otter-99999999999.test",
+            "blog.x-4294967295.test",
+            "",
+        ] {
             assert_eq!(atlas.host(name), None, "{name}");
         }
-        for path in ["/x", "/view?id=", "/view?id=1", "/-", "/news/a-b-1.html", ""] {
+        for path in [
+            "/x",
+            "/view?id=",
+            "/view?id=1",
+            "/-",
+            "/news/a-b-1.html",
+            "",
+        ] {
             assert_eq!(atlas.page(0, path), None, "{path}");
         }
     }
@@ -214,7 +264,9 @@ mod tests {
     fn copies_are_leaves_and_about_as_many_as_asked_for() {
         let atlas = atlas();
         let pages = (0..40).flat_map(|host| (0..atlas.size(host)).map(move |page| (host, page)));
-        let copies: Vec<_> = pages.filter(|&(host, page)| atlas.copy(host, page).is_some()).collect();
+        let copies: Vec<_> = pages
+            .filter(|&(host, page)| atlas.copy(host, page).is_some())
+            .collect();
         assert!((100..260).contains(&copies.len()), "{}", copies.len());
         assert!(copies.iter().all(|&(host, page)| atlas.is_leaf(host, page)));
     }

@@ -1,10 +1,13 @@
-//! Certificates for hosts over HTTPS, signed when a name is first asked for by an authority made at start.
+//! Certificates for hosts over HTTPS, signed when a name is first asked for by an authority made at
+//! start.
 //!
-//! One certificate per host, because clients refuse `*.test`: a wildcard needs two labels behind it.
+//! One certificate per host, because clients refuse `*.test`: a wildcard needs two labels behind
+//! it.
 
 use crate::site::{Certificate, Site};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    date_time_ymd,
 };
 use rustls::{
     ServerConfig,
@@ -37,8 +40,13 @@ impl Authority {
     pub(crate) fn new(sites: Arc<HashMap<String, Site>>) -> io::Result<Self> {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        params.distinguished_name.push(DnType::CommonName, "Toy web authority");
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "Toy web authority");
         let ca_key = KeyPair::generate().map_err(io::Error::other)?;
         let pem = params.self_signed(&ca_key).map_err(io::Error::other)?.pem();
         let key = KeyPair::generate().map_err(io::Error::other)?;
@@ -83,8 +91,15 @@ impl Authority {
     }
 
     fn sign(&self, name: &str) -> Option<CertifiedKey> {
-        let kind = self.sites.get(name).map_or(Certificate::Good, |site| site.certificate);
-        let shown = if kind == Certificate::OtherName { "somebody-else.test" } else { name };
+        let kind = self
+            .sites
+            .get(name)
+            .map_or(Certificate::Good, |site| site.certificate);
+        let shown = if kind == Certificate::OtherName {
+            "somebody-else.test"
+        } else {
+            name
+        };
         let mut params = CertificateParams::new(vec![shown.to_owned()]).ok()?;
         if kind == Certificate::Expired {
             params.not_after = date_time_ymd(2001, 1, 1);
@@ -93,7 +108,10 @@ impl Authority {
             Certificate::SelfSigned => params.self_signed(&self.key),
             _ => params.signed_by(&self.key, &self.issuer),
         };
-        Some(CertifiedKey::new(vec![certificate.ok()?.der().clone()], self.signing.clone()))
+        Some(CertifiedKey::new(
+            vec![certificate.ok()?.der().clone()],
+            self.signing.clone(),
+        ))
     }
 }
 

@@ -38,16 +38,28 @@ impl Builder {
         }
     }
 
-    /// A small web that is pleasant to look at while it is crawled: 24 hosts, 600 pages of moderate size.
+    /// A small web that is pleasant to look at while it is crawled: 24 hosts, 600 pages of moderate
+    /// size.
     pub fn demo(mut self) -> Self {
-        self.shape = Shape { hosts: 24, pages: 600, mean_bytes: 12_000, skew: 0.5, ..Shape::default() };
+        self.shape = Shape {
+            hosts: 24,
+            pages: 600,
+            mean_bytes: 12_000,
+            skew: 0.5,
+            ..Shape::default()
+        };
         self
     }
 
     /// A small web with one host, or a few, for every quirk there is.
     pub fn everything(mut self) -> Self {
-        self.shape =
-            Shape { hosts: 20, pages: 400, mean_bytes: 8_000, https_percent: 20.0, ..Shape::default() };
+        self.shape = Shape {
+            hosts: 20,
+            pages: 400,
+            mean_bytes: 8_000,
+            https_percent: 20.0,
+            ..Shape::default()
+        };
         self.quirks = Quirk::ALL.to_vec();
         self
     }
@@ -126,8 +138,8 @@ impl Builder {
         self
     }
 
-    /// Also answers questions of other processes at a port of 127.0.0.1 (0 for any free one): `/.toyweb/config`, `log`,
-    /// `truth?url=…`, `must-fetch`, `must-keep`, `copies`, `intruders`.
+    /// Also answers questions of other processes at a port of 127.0.0.1 (0 for any free one):
+    /// `/.toyweb/config`, `log`, `truth?url=…`, `must-fetch`, `must-keep`, `copies`, `intruders`.
     pub fn control(mut self, port: u16) -> Self {
         self.control_port = Some(port);
         self

@@ -1,4 +1,5 @@
-//! One client's connection: requests are read, logged, answered, one after another, until somebody closes.
+//! One client's connection: requests are read, logged, answered, one after another, until somebody
+//! closes.
 
 use crate::{
     access_log::Visit,
@@ -21,7 +22,8 @@ const MAX_HEADERS: usize = 64;
 
 /// Something that knows what to answer.
 pub(crate) trait Answer: Send + Sync + 'static {
-    /// The answer to a request. The visit is not complete yet: its status and size come from the answer.
+    /// The answer to a request. The visit is not complete yet: its status and size come from the
+    /// answer.
     fn answer(&self, visit: &Visit) -> Reply;
 }
 
@@ -57,16 +59,22 @@ impl Server {
     pub(crate) async fn serve(&self, mut socket: impl Socket, connection: usize) -> io::Result<()> {
         let server = socket.tcp().local_addr()?;
         let mut buffer = Vec::with_capacity(1024);
-        while let Some(visit) = self.read(&mut socket, &mut buffer, server, connection).await? {
+        while let Some(visit) = self
+            .read(&mut socket, &mut buffer, server, connection)
+            .await?
+        {
             let ticket = self.log.arrived(visit.clone());
             tokio::time::sleep(self.answers_after).await;
             let reply = self.answer.answer(&visit);
             let mut written = 0;
-            let result = reply.write(&mut socket, &*visit.method == "HEAD", &mut written).await;
+            let result = reply
+                .write(&mut socket, &*visit.method == "HEAD", &mut written)
+                .await;
             self.log.answered(ticket, reply.status, written);
             result?;
-            let asked_to_close =
-                visit.connection_header.is_some_and(|value| value.eq_ignore_ascii_case("close"));
+            let asked_to_close = visit
+                .connection_header
+                .is_some_and(|value| value.eq_ignore_ascii_case("close"));
             match reply.ending {
                 Ending::Reset => return socket.tcp().set_zero_linger(),
                 Ending::Close => return socket.shutdown().await,
@@ -105,15 +113,25 @@ impl Server {
 }
 
 /// Reads a request head, if it is complete, and its length. Requests with bodies are not served.
-fn parse(buffer: &[u8], server: SocketAddr, connection: usize) -> io::Result<Option<(Visit, usize)>> {
+fn parse(
+    buffer: &[u8],
+    server: SocketAddr,
+    connection: usize,
+) -> io::Result<Option<(Visit, usize)>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
-    let length = match request.parse(buffer).map_err(|_| invalid("not an HTTP request"))? {
+    let length = match request
+        .parse(buffer)
+        .map_err(|_| invalid("not an HTTP request"))?
+    {
         httparse::Status::Complete(length) => length,
         httparse::Status::Partial => return Ok(None),
     };
     let value = |name: &str| {
-        let header = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name))?;
+        let header = request
+            .headers
+            .iter()
+            .find(|header| header.name.eq_ignore_ascii_case(name))?;
         Some(Arc::from(String::from_utf8_lossy(header.value).as_ref()))
     };
     let has_body = value("content-length").is_some_and(|length: Arc<str>| &*length != "0");

@@ -1,4 +1,5 @@
-//! The control port: what a test asks of a toy web that runs in another process. JSON over HTTP, on 127.0.0.1 only.
+//! The control port: what a test asks of a toy web that runs in another process. JSON over HTTP, on
+//! 127.0.0.1 only.
 
 use crate::{
     access_log::Visit, connection::Answer, description::Description, honeypot::Honeypot, log::Log,
@@ -56,6 +57,7 @@ fn json_reply(value: &impl Serialize) -> Reply {
 impl Answer for Control {
     fn answer(&self, visit: &Visit) -> Reply {
         let (path, query) = visit.path.split_once('?').unwrap_or((&visit.path, ""));
-        path.strip_prefix("/.toyweb/").map_or_else(|| Reply::error(404), |path| self.ask(path, query))
+        path.strip_prefix("/.toyweb/")
+            .map_or_else(|| Reply::error(404), |path| self.ask(path, query))
     }
 }

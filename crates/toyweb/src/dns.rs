@@ -1,4 +1,5 @@
-//! The name server of the toy web: answers `A` and `AAAA` queries for its hosts, each host in its own way.
+//! The name server of the toy web: answers `A` and `AAAA` queries for its hosts, each host in its
+//! own way.
 
 use crate::{listen, log::Log};
 use hickory_server::{
@@ -18,7 +19,8 @@ use std::{
     time::Duration,
 };
 
-/// Time to live of an ordinary answer, in seconds: short, so that tests see caches expire if they wait for it.
+/// Time to live of an ordinary answer, in seconds: short, so that tests see caches expire if they
+/// wait for it.
 pub(crate) const TTL_S: u32 = 60;
 /// A TCP client that asks nothing for so long is disconnected.
 const TCP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -55,7 +57,11 @@ pub(crate) struct NameServer {
 }
 
 impl NameServer {
-    pub(crate) async fn start(port: u16, zone: Arc<dyn Resolve>, log: Arc<Log>) -> io::Result<Self> {
+    pub(crate) async fn start(
+        port: u16,
+        zone: Arc<dyn Resolve>,
+        log: Arc<Log>,
+    ) -> io::Result<Self> {
         let (udp, tcp, address) = listen::for_dns(port).await?;
         let mut server = Server::new(Handler { zone, log });
         server.register_socket(udp);
@@ -92,13 +98,21 @@ impl Handler {
         for _ in 0..MAX_ALIASES {
             match self.zone.resolve(&plain(&owner), kind) {
                 Resolution::Addresses(addresses, ttl) => {
-                    let data = addresses.into_iter().filter_map(|address| rdata(address, kind));
+                    let data = addresses
+                        .into_iter()
+                        .filter_map(|address| rdata(address, kind));
                     records.extend(data.map(|data| Record::from_rdata(owner.clone(), ttl, data)));
                     return Answer::Records(records);
                 }
                 Resolution::Alias(target) => {
-                    let Ok(target) = Name::from_ascii(target + ".") else { break };
-                    records.push(Record::from_rdata(owner, TTL_S, RData::CNAME(CNAME(target.clone()))));
+                    let Ok(target) = Name::from_ascii(target + ".") else {
+                        break;
+                    };
+                    records.push(Record::from_rdata(
+                        owner,
+                        TTL_S,
+                        RData::CNAME(CNAME(target.clone())),
+                    ));
                     owner = target;
                 }
                 Resolution::Missing => return Answer::Code(ResponseCode::NXDomain),
@@ -119,11 +133,17 @@ impl RequestHandler for Handler {
     ) -> ResponseInfo {
         let mut metadata = Metadata::response_from_request(&request.metadata);
         metadata.authoritative = true;
-        let nothing_sent = ResponseInfo::from(Header { metadata, counts: HeaderCounts::default() });
-        let Ok(info) = request.request_info() else { return nothing_sent };
+        let nothing_sent = ResponseInfo::from(Header {
+            metadata,
+            counts: HeaderCounts::default(),
+        });
+        let Ok(info) = request.request_info() else {
+            return nothing_sent;
+        };
         let (name, kind) = (Name::from(info.query.name()), info.query.query_type());
         let answer = self.answer(&name, kind);
-        self.log.looked_up(plain(&name).into(), kind.to_string(), describe(&answer));
+        self.log
+            .looked_up(plain(&name).into(), kind.to_string(), describe(&answer));
         let records = match answer {
             Answer::Records(records) => records,
             Answer::Code(code) => {
@@ -132,8 +152,13 @@ impl RequestHandler for Handler {
             }
             Answer::Nothing => return nothing_sent,
         };
-        let response =
-            MessageResponseBuilder::from_message_request(request).build(metadata, &records, [], [], []);
+        let response = MessageResponseBuilder::from_message_request(request).build(
+            metadata,
+            &records,
+            [],
+            [],
+            [],
+        );
         reply.send_response(response).await.unwrap_or(nothing_sent)
     }
 }
@@ -154,9 +179,11 @@ fn rdata(address: IpAddr, kind: RecordType) -> Option<RData> {
 
 fn describe(answer: &Answer) -> String {
     match answer {
-        Answer::Records(records) => {
-            records.iter().map(|record| record.data.to_string()).collect::<Vec<_>>().join(" ")
-        }
+        Answer::Records(records) => records
+            .iter()
+            .map(|record| record.data.to_string())
+            .collect::<Vec<_>>()
+            .join(" "),
         Answer::Code(code) => code.to_string(),
         Answer::Nothing => "silence".to_owned(),
     }

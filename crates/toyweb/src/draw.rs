@@ -1,7 +1,8 @@
-//! Deterministic draws: every host, page and link is a function of the seed and its own numbers, so nothing is stored.
+//! Deterministic draws: every host, page and link is a function of the seed and its own numbers, so
+//! nothing is stored.
 //!
-//! SplitMix64 (Steele, Lea & Flood 2014) is written out here because the web of a seed must stay the same in every
-//! version of every library; a general generator makes no such promise.
+//! SplitMix64 (Steele, Lea & Flood 2014) is written out here because the web of a seed must stay
+//! the same in every version of every library; a general generator makes no such promise.
 
 /// A stream of draws that belongs to one thing, such as the links of page 7 of host 3.
 pub(crate) struct Draw(u64);
@@ -86,7 +87,10 @@ mod tests {
     #[test]
     fn log_normal_draws_have_the_mean_they_are_asked_for() {
         let mut draw = Draw::new(1, Use::Text, 0, 0);
-        let mean = (0..20_000).map(|_| draw.log_normal(30_000.0, 0.8)).sum::<f64>() / 20_000.0;
+        let mean = (0..20_000)
+            .map(|_| draw.log_normal(30_000.0, 0.8))
+            .sum::<f64>()
+            / 20_000.0;
         assert!((28_000.0..32_000.0).contains(&mean), "{mean}");
     }
 

@@ -1,5 +1,6 @@
-//! Listening sockets that no crawler may ever connect to. Their addresses appear only in links, redirects and DNS
-//! answers that lead into a private network or to a port that is none of a crawler's business.
+//! Listening sockets that no crawler may ever connect to. Their addresses appear only in links,
+//! redirects and DNS answers that lead into a private network or to a port that is none of a
+//! crawler's business.
 
 use crate::service::Service;
 use serde::Serialize;
@@ -30,12 +31,18 @@ pub struct Intruder {
 
 impl Honeypot {
     pub(crate) fn start(listeners: Vec<TcpListener>, service: &Service) -> io::Result<Self> {
-        let addresses = listeners.iter().map(TcpListener::local_addr).collect::<io::Result<_>>()?;
+        let addresses = listeners
+            .iter()
+            .map(TcpListener::local_addr)
+            .collect::<io::Result<_>>()?;
         let intruders = Arc::new(Mutex::new(Vec::new()));
         for listener in listeners {
             service.spawn(watch(listener, intruders.clone()));
         }
-        Ok(Honeypot { addresses, intruders })
+        Ok(Honeypot {
+            addresses,
+            intruders,
+        })
     }
 
     /// Where it listens.
@@ -45,12 +52,17 @@ impl Honeypot {
 
     /// Who connected; must be nobody.
     pub fn intruders(&self) -> Vec<Intruder> {
-        self.intruders.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.intruders
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
 async fn watch(listener: TcpListener, intruders: Arc<Mutex<Vec<Intruder>>>) {
-    let Ok(to) = listener.local_addr() else { return };
+    let Ok(to) = listener.local_addr() else {
+        return;
+    };
     while let Ok((_, from)) = listener.accept().await {
         let mut intruders = intruders.lock().unwrap_or_else(PoisonError::into_inner);
         if intruders.len() < MAX_INTRUDERS {

@@ -1,8 +1,9 @@
-//! A deterministic web for testing a crawler: many hosts under `.test`, real DNS, HTTP and HTTPS on loopback, and the
-//! truth about what a crawler must and must not fetch.
+//! A deterministic web for testing a crawler: many hosts under `.test`, real DNS, HTTP and HTTPS on
+//! loopback, and the truth about what a crawler must and must not fetch.
 //!
-//! Pages are written on request from a seed, so a web of millions of pages costs nothing until it is crawled. Hosts
-//! with quirks misbehave in every way seen on the real web. Everything that is asked of the web is logged.
+//! Pages are written on request from a seed, so a web of millions of pages costs nothing until it
+//! is crawled. Hosts with quirks misbehave in every way seen on the real web. Everything that is
+//! asked of the web is logged.
 //!
 //! ```no_run
 //! # async fn example() -> std::io::Result<()> {

@@ -1,5 +1,5 @@
-//! Sockets: the same port on several loopback addresses, so that hosts live at different addresses and URLs need only
-//! one port.
+//! Sockets: the same port on several loopback addresses, so that hosts live at different addresses
+//! and URLs need only one port.
 
 use crate::{atlas::Ports, builder::Builder};
 use std::{
@@ -19,8 +19,8 @@ pub(crate) struct Sockets {
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) http: Vec<TcpListener>,
     pub(crate) https: Vec<TcpListener>,
-    /// Some share the web's ports and differ by address, one shares an address and differs by port: what keeps a
-    /// crawler out is one check alone.
+    /// Some share the web's ports and differ by address, one shares an address and differs by port:
+    /// what keeps a crawler out is one check alone.
     pub(crate) honeypots: Vec<TcpListener>,
 }
 
@@ -33,13 +33,22 @@ impl Sockets {
         let mut honeypots = http.split_off(addresses.len());
         honeypots.extend(https.split_off(addresses.len()));
         honeypots.push(TcpListener::bind((addresses[0], 0)).await?);
-        Ok(Sockets { addresses, http, https, honeypots })
+        Ok(Sockets {
+            addresses,
+            http,
+            https,
+            honeypots,
+        })
     }
 
     /// The ports that URLs carry.
     pub(crate) fn ports(&self) -> io::Result<Ports> {
-        let port = |listeners: &[TcpListener]| Ok::<_, io::Error>(listeners[0].local_addr()?.port());
-        Ok(Ports { http: port(&self.http)?, https: port(&self.https)? })
+        let port =
+            |listeners: &[TcpListener]| Ok::<_, io::Error>(listeners[0].local_addr()?.port());
+        Ok(Ports {
+            http: port(&self.http)?,
+            https: port(&self.https)?,
+        })
     }
 }
 
@@ -48,13 +57,14 @@ pub(crate) async fn local(port: u16) -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await
 }
 
-/// The address of the n-th server. 127.77.0.0/24 is apart from 127.0.0.1, so that a crawler can be allowed to visit
-/// the toy web and nothing else on this machine.
+/// The address of the n-th server. 127.77.0.0/24 is apart from 127.0.0.1, so that a crawler can be
+/// allowed to visit the toy web and nothing else on this machine.
 fn address(n: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(127, 77, 0, n + 1))
 }
 
-/// The addresses that can be listened at: as many as wanted, or only 127.0.0.1 where the system has no other.
+/// The addresses that can be listened at: as many as wanted, or only 127.0.0.1 where the system has
+/// no other.
 async fn addresses(wanted: u8) -> Vec<IpAddr> {
     let wanted = wanted.clamp(1, MAX_ADDRESSES);
     match TcpListener::bind((address(wanted - 1), 0)).await {
@@ -78,7 +88,10 @@ async fn everywhere(addresses: &[IpAddr], port: u16) -> io::Result<Vec<TcpListen
 /// Addresses for honeypots: those of this machine that are not the web's own.
 async fn honeypots(own: &[IpAddr]) -> Vec<IpAddr> {
     let mut addresses = Vec::new();
-    for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+    for address in [
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::LOCALHOST),
+    ] {
         if !own.contains(&address) && TcpListener::bind((address, 0)).await.is_ok() {
             addresses.push(address);
         }

@@ -1,7 +1,7 @@
 //! The access log: every connection, request and name look-up, in the order in which they arrived.
 //!
-//! A request is written down when it arrives and completed when it was answered, so that one which never ends is seen
-//! too. Questions are asked of a snapshot, see [`crate::AccessLog`].
+//! A request is written down when it arrives and completed when it was answered, so that one which
+//! never ends is seen too. Questions are asked of a snapshot, see [`crate::AccessLog`].
 
 use crate::access_log::{AccessLog, Connection, Lookup, Visit};
 use apoidea_model::Time;
@@ -15,7 +15,8 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// Requests remembered, about 250 bytes each; later ones are only counted. Far above what a test or benchmark makes.
+/// Requests remembered, about 250 bytes each; later ones are only counted. Far above what a test or
+/// benchmark makes.
 const MAX_VISITS: usize = 4_000_000;
 /// Connections and look-ups remembered.
 const MAX_EVENTS: usize = 1_000_000;
@@ -46,7 +47,13 @@ enum Line<'a> {
 impl Log {
     pub(crate) fn new(file: Option<&Path>) -> io::Result<Self> {
         let file = file.map(File::create).transpose()?.map(BufWriter::new);
-        Ok(Log { start: Instant::now(), inner: Mutex::new(Inner { log: AccessLog::default(), file }) })
+        Ok(Log {
+            start: Instant::now(),
+            inner: Mutex::new(Inner {
+                log: AccessLog::default(),
+                file,
+            }),
+        })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -66,7 +73,13 @@ impl Log {
             inner.log.dropped += 1;
             return id;
         }
-        inner.log.connections.push(Connection { id, server, client, opened, closed: None });
+        inner.log.connections.push(Connection {
+            id,
+            server,
+            client,
+            opened,
+            closed: None,
+        });
         id
     }
 
@@ -93,14 +106,22 @@ impl Log {
     pub(crate) fn answered(&self, ticket: Ticket, status: u16, bytes: u64) {
         let now = self.now();
         let inner = &mut *self.inner();
-        let Some(visit) = ticket.0.and_then(|index| inner.log.visits.get_mut(index)) else { return };
+        let Some(visit) = ticket.0.and_then(|index| inner.log.visits.get_mut(index)) else {
+            return;
+        };
         (visit.answered, visit.status, visit.bytes) = (Some(now), status, bytes);
         write_line(&mut inner.file, &Line::Visit(visit));
     }
 
     pub(crate) fn looked_up(&self, name: Arc<str>, kind: String, answer: String) {
         let wall = Time::from(SystemTime::now());
-        let lookup = Lookup { received: self.now(), wall, name, kind, answer };
+        let lookup = Lookup {
+            received: self.now(),
+            wall,
+            name,
+            kind,
+            answer,
+        };
         let inner = &mut *self.inner();
         write_line(&mut inner.file, &Line::Lookup(&lookup));
         if inner.log.lookups.len() < MAX_EVENTS {
@@ -117,14 +138,18 @@ impl Log {
 
     /// Writes out what the log file still lacks.
     pub(crate) fn flush(&self) -> io::Result<()> {
-        self.inner().file.as_mut().map_or(Ok(()), |file| file.flush())
+        self.inner()
+            .file
+            .as_mut()
+            .map_or(Ok(()), |file| file.flush())
     }
 }
 
 fn write_line(file: &mut Option<BufWriter<File>>, line: &Line<'_>) {
     let Some(out) = file else { return };
-    let written =
-        serde_json::to_writer(&mut *out, line).map_err(io::Error::from).and_then(|()| out.write_all(b"\n"));
+    let written = serde_json::to_writer(&mut *out, line)
+        .map_err(io::Error::from)
+        .and_then(|()| out.write_all(b"\n"));
     if let Err(error) = written {
         tracing::warn!(%error, "the access log's file is given up");
         *file = None;

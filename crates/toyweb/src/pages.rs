@@ -1,7 +1,7 @@
 //! The pages of ordinary hosts as HTML, written on request.
 //!
-//! Besides honest links a page carries what a crawler must not fall for: links in comments, scripts and styles, links
-//! marked `nofollow`, and links into a section that robots.txt forbids.
+//! Besides honest links a page carries what a crawler must not fall for: links in comments, scripts
+//! and styles, links marked `nofollow`, and links into a section that robots.txt forbids.
 
 use crate::{
     atlas::{Atlas, Habit},
@@ -12,8 +12,8 @@ use crate::{
 };
 use std::{fmt::Write, sync::Arc};
 
-/// Spread of page sizes: the logarithm's standard deviation, from crawls of the public web (Barford & Crovella 1998
-/// found 0.9–1.3 for files of all kinds; HTML alone is narrower).
+/// Spread of page sizes: the logarithm's standard deviation, from crawls of the public web (Barford
+/// & Crovella 1998 found 0.9–1.3 for files of all kinds; HTML alone is narrower).
 const SIZE_SIGMA: f64 = 0.8;
 /// No page is larger, in bytes, so that none is cut off by a crawler's body limit.
 const MAX_BYTES: f64 = 1_000_000.0;
@@ -28,7 +28,11 @@ pub(crate) struct Pages {
 
 impl Pages {
     pub(crate) fn new(atlas: Arc<Atlas>, quirks: Vec<String>) -> Self {
-        Pages { prose: Prose::new(atlas.seed), atlas, quirks }
+        Pages {
+            prose: Prose::new(atlas.seed),
+            atlas,
+            quirks,
+        }
     }
 
     /// The HTML of a page.
@@ -64,7 +68,8 @@ impl Pages {
     }
 
     fn size(&self, draw: &mut Draw) -> usize {
-        draw.log_normal(self.atlas.shape.mean_bytes.into(), SIZE_SIGMA).min(MAX_BYTES) as usize
+        draw.log_normal(self.atlas.shape.mean_bytes.into(), SIZE_SIGMA)
+            .min(MAX_BYTES) as usize
     }
 
     fn write_links(&self, html: &mut String, host: u32, page: u32, folder: &str) {
@@ -81,7 +86,10 @@ impl Pages {
             let href = link.spell(&mut draw);
             let _ = match draw.below(8) {
                 0 => writeln!(html, "<li><a class=x href='{href}'>{text}</a>"),
-                1 => writeln!(html, "<LI><A HREF = \"{href}\" title=\"a > b\">{text}</A></LI>"),
+                1 => writeln!(
+                    html,
+                    "<LI><A HREF = \"{href}\" title=\"a > b\">{text}</A></LI>"
+                ),
                 _ => writeln!(html, "<li><a href=\"{href}\">{text}</a></li>"),
             };
         }
@@ -89,20 +97,38 @@ impl Pages {
 
     fn describe(&self, target: Target) -> (String, String, String) {
         match target {
-            Target::Page { host, page } => {
-                (self.atlas.origin(host), self.atlas.path(host, page), self.atlas.title(host, page))
-            }
-            Target::Quirk(n) => (self.quirks[n].clone(), "/".to_owned(), "An unusual site".to_owned()),
+            Target::Page { host, page } => (
+                self.atlas.origin(host),
+                self.atlas.path(host, page),
+                self.atlas.title(host, page),
+            ),
+            Target::Quirk(n) => (
+                self.quirks[n].clone(),
+                "/".to_owned(),
+                "An unusual site".to_owned(),
+            ),
         }
     }
 
     /// Links that are none, and links that must not be followed.
     fn write_lures(&self, html: &mut String, host: u32, page: u32, draw: &mut Draw) {
         let _ = match draw.below(6) {
-            0 => writeln!(html, "<!-- <a href=\"/fake/comment-{page}\">the old page</a> -->"),
-            1 => writeln!(html, "<script>document.write('<a href=\"/fake/script-{page}\">x</a>');</script>"),
-            2 => writeln!(html, "<style>/* <a href=\"/fake/style-{page}\">x</a> */</style>"),
-            3 => writeln!(html, "<p><a rel=\"noopener nofollow\" href=\"/hidden/{page}\">sponsored</a></p>"),
+            0 => writeln!(
+                html,
+                "<!-- <a href=\"/fake/comment-{page}\">the old page</a> -->"
+            ),
+            1 => writeln!(
+                html,
+                "<script>document.write('<a href=\"/fake/script-{page}\">x</a>');</script>"
+            ),
+            2 => writeln!(
+                html,
+                "<style>/* <a href=\"/fake/style-{page}\">x</a> */</style>"
+            ),
+            3 => writeln!(
+                html,
+                "<p><a rel=\"noopener nofollow\" href=\"/hidden/{page}\">sponsored</a></p>"
+            ),
             _ => Ok(()),
         };
         if self.atlas.habit(host) == Habit::Private {
@@ -122,10 +148,17 @@ impl Pages {
         let bytes = self.size(&mut draw);
         let mut html = String::with_capacity(bytes + 1024);
         write_head(&mut html, &format!("Shared document {document}"));
-        let _ = write!(html, "</head>\n<body>\n<h1>Shared document {document}</h1>\n");
+        let _ = write!(
+            html,
+            "</head>\n<body>\n<h1>Shared document {document}</h1>\n"
+        );
         for _ in 0..3 {
             let host = draw.skewed(self.atlas.hosts().into()) as u32;
-            let _ = writeln!(html, "<p><a href=\"{}/\">{0}</a></p>", self.atlas.origin(host));
+            let _ = writeln!(
+                html,
+                "<p><a href=\"{}/\">{0}</a></p>",
+                self.atlas.origin(host)
+            );
         }
         self.write_prose(&mut html, bytes, &mut draw);
         html.push_str("</body>\n</html>");
@@ -147,6 +180,8 @@ fn write_base(html: &mut String, folder: &str) -> String {
 
 /// The folder that a page's relative links resolve against.
 fn folder(path_and_query: &str) -> &str {
-    let path = path_and_query.split_once('?').map_or(path_and_query, |(path, _)| path);
+    let path = path_and_query
+        .split_once('?')
+        .map_or(path_and_query, |(path, _)| path);
     &path[..=path.rfind('/').unwrap_or(0)]
 }

@@ -1,7 +1,8 @@
-//! What a server answers: an ordinary HTTP response, or a script of bytes, pauses and broken connections.
+//! What a server answers: an ordinary HTTP response, or a script of bytes, pauses and broken
+//! connections.
 //!
-//! Responses are written by hand, not by an HTTP library, because a server that misbehaves cannot be built on one that
-//! never does.
+//! Responses are written by hand, not by an HTTP library, because a server that misbehaves cannot
+//! be built on one that never does.
 
 use bytes::Bytes;
 use std::{borrow::Cow, fmt::Write, io, time::Duration};
@@ -86,7 +87,11 @@ impl Reply {
     /// A small error page.
     pub(crate) fn error(status: u16) -> Self {
         let reason = reason(status);
-        Reply::new(status, "text/html; charset=utf-8", format!("<title>{reason}</title><h1>{reason}</h1>"))
+        Reply::new(
+            status,
+            "text/html; charset=utf-8",
+            format!("<title>{reason}</title><h1>{reason}</h1>"),
+        )
     }
 
     /// A redirect with one of the 3xx statuses.
@@ -94,7 +99,11 @@ impl Reply {
         Reply::error(status).header("Location", location)
     }
 
-    pub(crate) fn header(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn header(
+        mut self,
+        name: &'static str,
+        value: impl Into<Cow<'static, str>>,
+    ) -> Self {
         self.headers.push((name, value.into()));
         self
     }
@@ -118,11 +127,18 @@ impl Reply {
         self
     }
 
-    /// Writes the answer; of a `HEAD` request only its head. Counts the bytes in `written` as it goes, so that they are
-    /// known even if the other side goes away.
-    pub(crate) async fn write(&self, to: &mut impl Sink, is_head: bool, written: &mut u64) -> io::Result<()> {
+    /// Writes the answer; of a `HEAD` request only its head. Counts the bytes in `written` as it
+    /// goes, so that they are known even if the other side goes away.
+    pub(crate) async fn write(
+        &self,
+        to: &mut impl Sink,
+        is_head: bool,
+        written: &mut u64,
+    ) -> io::Result<()> {
         let mut head = self.head().into_bytes();
-        if let ([Step::Send(body)], Framing::Length, false) = (&self.body[..], self.framing, is_head) {
+        if let ([Step::Send(body)], Framing::Length, false) =
+            (&self.body[..], self.framing, is_head)
+        {
             head.extend_from_slice(body);
             send(to, &head, written).await?;
             return to.flush().await;
@@ -158,7 +174,12 @@ impl Reply {
         }
     }
 
-    async fn write_piece(&self, to: &mut impl Sink, bytes: &[u8], written: &mut u64) -> io::Result<()> {
+    async fn write_piece(
+        &self,
+        to: &mut impl Sink,
+        bytes: &[u8],
+        written: &mut u64,
+    ) -> io::Result<()> {
         if self.framing != Framing::Chunked {
             return send(to, bytes, written).await;
         }
@@ -171,8 +192,13 @@ impl Reply {
         if self.framing == Framing::Raw {
             return head;
         }
-        let _ =
-            write!(head, "{} {} {}\r\nServer: toyweb\r\n", self.version, self.status, reason(self.status));
+        let _ = write!(
+            head,
+            "{} {} {}\r\nServer: toyweb\r\n",
+            self.version,
+            self.status,
+            reason(self.status)
+        );
         for (name, value) in &self.headers {
             let _ = write!(head, "{name}: {value}\r\n");
         }

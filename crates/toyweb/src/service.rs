@@ -24,11 +24,17 @@ pub(crate) struct Service {
 impl Service {
     /// Runs something until the end.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(task));
+        self.tasks
+            .spawn(self.stop.clone().run_until_cancelled_owned(task));
     }
 
     /// Serves every connection to some listeners, over TLS if there is an acceptor for it.
-    pub(crate) fn serve(&self, listeners: Vec<TcpListener>, server: Server, tls: Option<TlsAcceptor>) {
+    pub(crate) fn serve(
+        &self,
+        listeners: Vec<TcpListener>,
+        server: Server,
+        tls: Option<TlsAcceptor>,
+    ) {
         let server = Arc::new(server);
         for listener in listeners {
             let door = Door {
@@ -69,7 +75,8 @@ impl Door {
             match listener.accept().await {
                 Ok((socket, client)) => {
                     let serve = serve(self.server.clone(), self.tls.clone(), socket, client);
-                    self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(serve));
+                    self.tasks
+                        .spawn(self.stop.clone().run_until_cancelled_owned(serve));
                 }
                 Err(error) => {
                     tracing::debug!(%error, "a connection was not accepted");
@@ -80,8 +87,15 @@ impl Door {
     }
 }
 
-async fn serve(server: Arc<Server>, tls: Option<TlsAcceptor>, socket: TcpStream, client: SocketAddr) {
-    let Ok(local) = socket.local_addr() else { return };
+async fn serve(
+    server: Arc<Server>,
+    tls: Option<TlsAcceptor>,
+    socket: TcpStream,
+    client: SocketAddr,
+) {
+    let Ok(local) = socket.local_addr() else {
+        return;
+    };
     let _ = socket.set_nodelay(true);
     let connection = server.log.connected(local, client);
     let result = match tls {

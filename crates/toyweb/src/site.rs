@@ -1,5 +1,5 @@
-//! A host with a quirk: how its name resolves, what its robots.txt says, what each of its few pages answers, and what a
-//! crawler must make of each.
+//! A host with a quirk: how its name resolves, what its robots.txt says, what each of its few pages
+//! answers, and what a crawler must make of each.
 
 use crate::{
     access_log::Visit,
@@ -49,9 +49,19 @@ pub(crate) enum Play {
     /// One thing the first times it is asked, another thing ever after.
     First(u32, Reply, Reply),
     /// Too busy the first times, with a `Retry-After` of so many seconds.
-    Busy { times: u32, status: u16, seconds: u32, form: RetryAfter, then: Reply },
+    Busy {
+        times: u32,
+        status: u16,
+        seconds: u32,
+        form: RetryAfter,
+        then: Reply,
+    },
     /// 304 to whoever knows this entity tag or date already.
-    Unless { etag: &'static str, modified: &'static str, reply: Reply },
+    Unless {
+        etag: &'static str,
+        modified: &'static str,
+        reply: Reply,
+    },
 }
 
 /// The two forms of `Retry-After` (RFC 9110 §10.2.3).
@@ -65,10 +75,11 @@ impl RetryAfter {
     fn value(self, seconds: u32) -> String {
         match self {
             RetryAfter::Seconds => seconds.to_string(),
-            // A date has no fractions: the next full second, so that it is never earlier than promised.
-            RetryAfter::Date => {
-                httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(u64::from(seconds) + 1))
-            }
+            // A date has no fractions: the next full second, so that it is never earlier than
+            // promised.
+            RetryAfter::Date => httpdate::fmt_http_date(
+                SystemTime::now() + Duration::from_secs(u64::from(seconds) + 1),
+            ),
         }
     }
 }
@@ -139,7 +150,12 @@ impl Site {
 
     /// What a path answers and what must become of it.
     pub(crate) fn page(mut self, path: &str, fate: Fate, play: impl Into<Play>) -> Self {
-        let leaf = Leaf { play: play.into(), asked: AtomicU32::new(0), fate, document: None };
+        let leaf = Leaf {
+            play: play.into(),
+            asked: AtomicU32::new(0),
+            fate,
+            document: None,
+        };
         self.leaves.insert(path.to_owned(), leaf);
         self
     }
@@ -157,19 +173,26 @@ impl Site {
 
     /// Ordinary pages to be kept, which link home.
     pub(crate) fn leaves(self, paths: &[&str]) -> Self {
-        paths.iter().fold(self, |site, path| site.html(path, Fate::Keep, &["/"]))
+        paths
+            .iter()
+            .fold(self, |site, path| site.html(path, Fate::Keep, &["/"]))
     }
 
     /// Pages that must never be requested.
     pub(crate) fn forbidden(self, paths: &[&str]) -> Self {
-        paths.iter().fold(self, |site, path| site.html(path, Fate::Never, &["/"]))
+        paths
+            .iter()
+            .fold(self, |site, path| site.html(path, Fate::Never, &["/"]))
     }
 
     /// The HTML of a page unlike any other: its title names the host and the path.
     pub(crate) fn text(&self, path: &str, links: &[&str]) -> String {
-        let items = links
-            .iter()
-            .map(|link| format!("<li><a href=\"{}\">a link</a></li>\n", link.replace('&', "&amp;")));
+        let items = links.iter().map(|link| {
+            format!(
+                "<li><a href=\"{}\">a link</a></li>\n",
+                link.replace('&', "&amp;")
+            )
+        });
         let (name, items) = (&self.name, items.collect::<String>());
         format!(
             "<!DOCTYPE html>\n<title>{name}{path}</title>\n<h1>{name}</h1>\n<p>This is {path}.</p>\n<ul>\n{items}</ul>\n"
@@ -177,14 +200,25 @@ impl Site {
     }
 
     /// A page that shows the same bytes as every other page of this document.
-    pub(crate) fn copy(mut self, path: &str, document: &'static str, play: impl Into<Play>) -> Self {
+    pub(crate) fn copy(
+        mut self,
+        path: &str,
+        document: &'static str,
+        play: impl Into<Play>,
+    ) -> Self {
         self = self.page(path, Fate::Keep, play);
-        self.leaves.entry(path.to_owned()).and_modify(|leaf| leaf.document = Some(document));
+        self.leaves
+            .entry(path.to_owned())
+            .and_modify(|leaf| leaf.document = Some(document));
         self
     }
 
-    /// Answers every path that is not listed; whether such paths are requested is the crawler's business.
-    pub(crate) fn endless(mut self, endless: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static) -> Self {
+    /// Answers every path that is not listed; whether such paths are requested is the crawler's
+    /// business.
+    pub(crate) fn endless(
+        mut self,
+        endless: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static,
+    ) -> Self {
         self.endless = Some(Box::new(endless));
         self
     }
@@ -219,14 +253,18 @@ impl Site {
 
     /// The URLs of some fate, robots.txt excepted.
     pub(crate) fn urls(&self, fate: Fate) -> impl Iterator<Item = PageUrl> + '_ {
-        let paths =
-            self.leaves.iter().filter(move |(path, leaf)| leaf.fate == fate && *path != "/robots.txt");
+        let paths = self
+            .leaves
+            .iter()
+            .filter(move |(path, leaf)| leaf.fate == fate && *path != "/robots.txt");
         paths.filter_map(|(path, _)| self.url(path))
     }
 
     /// The pages that are copies, with the name of what they are copies of.
     pub(crate) fn copies(&self) -> impl Iterator<Item = (&'static str, PageUrl)> + '_ {
-        self.leaves.iter().filter_map(|(path, leaf)| Some((leaf.document?, self.url(path)?)))
+        self.leaves
+            .iter()
+            .filter_map(|(path, leaf)| Some((leaf.document?, self.url(path)?)))
     }
 
     fn url(&self, path: &str) -> Option<PageUrl> {
@@ -271,18 +309,34 @@ impl Leaf {
             Play::Made(make) => make(),
             Play::First(times, reply, _) if self.is_early(*times) => reply.clone(),
             Play::First(_, _, then) => then.clone(),
-            Play::Busy { times, status, seconds, form, .. } if self.is_early(*times) => {
+            Play::Busy {
+                times,
+                status,
+                seconds,
+                form,
+                ..
+            } if self.is_early(*times) => {
                 Reply::error(*status).header("Retry-After", form.value(*seconds))
             }
             Play::Busy { then, .. } => then.clone(),
-            Play::Unless { etag, modified, reply } => {
+            Play::Unless {
+                etag,
+                modified,
+                reply,
+            } => {
                 let is_known = match (&visit.if_none_match, &visit.if_modified_since) {
                     (Some(known), _) => &**known == *etag,
                     (None, Some(date)) => &**date == *modified,
                     (None, None) => false,
                 };
-                let reply = if is_known { Reply::empty(304) } else { reply.clone() };
-                reply.header("ETag", *etag).header("Last-Modified", *modified)
+                let reply = if is_known {
+                    Reply::empty(304)
+                } else {
+                    reply.clone()
+                };
+                reply
+                    .header("ETag", *etag)
+                    .header("Last-Modified", *modified)
             }
         }
     }

@@ -1,5 +1,5 @@
-//! How a link is written: the same URL in one of the many spellings found on the web. Every spelling means the same
-//! page once resolved and canonicalised.
+//! How a link is written: the same URL in one of the many spellings found on the web. Every
+//! spelling means the same page once resolved and canonicalised.
 
 use crate::draw::Draw;
 
@@ -31,14 +31,19 @@ impl Reference<'_> {
 
     /// The target relative to the folder, if it lies in it or close by.
     fn relative(&self) -> Option<String> {
-        let path = self.to_path.strip_prefix(self.from_folder).filter(|rest| !rest.is_empty());
+        let path = self
+            .to_path
+            .strip_prefix(self.from_folder)
+            .filter(|rest| !rest.is_empty());
         path.map(str::to_owned).or_else(|| self.climbing())
     }
 
     /// The target through `../`, from at most a few folders down.
     fn climbing(&self) -> Option<String> {
         let depth = self.from_folder.matches('/').count() - 1;
-        (1..=3).contains(&depth).then(|| "../".repeat(depth) + &self.to_path[1..])
+        (1..=3)
+            .contains(&depth)
+            .then(|| "../".repeat(depth) + &self.to_path[1..])
     }
 
     fn same_scheme(&self) -> bool {
@@ -46,7 +51,9 @@ impl Reference<'_> {
     }
 
     fn without_scheme(&self) -> String {
-        self.to_origin.split_once(':').map_or(String::new(), |(_, rest)| rest.to_owned())
+        self.to_origin
+            .split_once(':')
+            .map_or(String::new(), |(_, rest)| rest.to_owned())
     }
 }
 
@@ -92,7 +99,13 @@ mod tests {
     #[test]
     fn every_spelling_means_the_same_page() {
         let page = PageUrl::parse("http://a-b-1.test:81/news/old/x.html").unwrap();
-        for to_path in ["/", "/news/old/y.html", "/view?topic=x&id=3", "/caf%C3%A9/z.html", "/~maps/q/"] {
+        for to_path in [
+            "/",
+            "/news/old/y.html",
+            "/view?topic=x&id=3",
+            "/caf%C3%A9/z.html",
+            "/~maps/q/",
+        ] {
             for to_origin in ["http://a-b-1.test:81", "http://blog.c-d-2.test:81"] {
                 let link = Reference {
                     from_origin: "http://a-b-1.test:81",
@@ -104,7 +117,11 @@ mod tests {
                 for n in 0..500 {
                     let spelling = link.spell(&mut Draw::new(n, Use::Spelling, 0, 0));
                     let resolved = page.join(&spelling.replace("&amp;", "&")).unwrap();
-                    assert_eq!(resolved.as_str(), format!("{to_origin}{to_path}"), "{spelling:?}");
+                    assert_eq!(
+                        resolved.as_str(),
+                        format!("{to_origin}{to_path}"),
+                        "{spelling:?}"
+                    );
                     spellings.insert(spelling);
                 }
                 assert!(spellings.len() > 8, "{spellings:?}");

@@ -1,4 +1,5 @@
-//! What a perfect crawler does with each URL of a toy web, known from the web's own structure without crawling it.
+//! What a perfect crawler does with each URL of a toy web, known from the web's own structure
+//! without crawling it.
 
 use crate::{atlas::Atlas, site::Site};
 use apoidea_model::PageUrl;
@@ -14,9 +15,11 @@ use std::{
 pub enum Fate {
     /// It must be requested, and what it answers is a page to keep.
     Keep,
-    /// It must be requested, but nothing needs to be kept: a redirect, an error, a page that asks not to be kept.
+    /// It must be requested, but nothing needs to be kept: a redirect, an error, a page that asks
+    /// not to be kept.
     Visit,
-    /// As [`Fate::Keep`], but only after the host recovered, and how long to wait is the crawler's business.
+    /// As [`Fate::Keep`], but only after the host recovered, and how long to wait is the crawler's
+    /// business.
     Later,
     /// It may be requested or not: a crawler's limits, patience or taste decide.
     Either,
@@ -38,9 +41,15 @@ impl Truth {
     /// What must become of a URL. A URL of no host of this web must never be requested.
     pub fn fate(&self, url: &PageUrl) -> Fate {
         if let Some(site) = self.sites.get(url.host()) {
-            return if url.origin() == site.origin() { site.fate(url.path_and_query()) } else { Fate::Never };
+            return if url.origin() == site.origin() {
+                site.fate(url.path_and_query())
+            } else {
+                Fate::Never
+            };
         }
-        let Some(host) = self.atlas.host(url.host()) else { return Fate::Never };
+        let Some(host) = self.atlas.host(url.host()) else {
+            return Fate::Never;
+        };
         if url.origin() != self.atlas.origin(host) {
             return Fate::Never;
         }
@@ -62,7 +71,9 @@ impl Truth {
 
     /// Every URL whose page must be kept, each once; copies are listed under every URL they have.
     pub fn must_keep(&self) -> impl Iterator<Item = PageUrl> + '_ {
-        self.ordinary_pages().map(|(host, page)| self.atlas.url(host, page)).chain(self.special(Fate::Keep))
+        self.ordinary_pages()
+            .map(|(host, page)| self.atlas.url(host, page))
+            .chain(self.special(Fate::Keep))
     }
 
     /// The URLs of hosts with quirks that have some fate.
@@ -93,14 +104,21 @@ impl Truth {
         let mut groups = BTreeMap::<u32, Vec<PageUrl>>::new();
         for (host, page) in self.ordinary_pages() {
             if let Some(document) = self.atlas.copy(host, page) {
-                groups.entry(document).or_default().push(self.atlas.url(host, page));
+                groups
+                    .entry(document)
+                    .or_default()
+                    .push(self.atlas.url(host, page));
             }
         }
         let mut shared = BTreeMap::<&str, Vec<PageUrl>>::new();
         for (document, url) in self.sites.values().flat_map(Site::copies) {
             shared.entry(document).or_default().push(url);
         }
-        groups.into_values().chain(shared.into_values()).filter(|group| group.len() > 1).collect()
+        groups
+            .into_values()
+            .chain(shared.into_values())
+            .filter(|group| group.len() > 1)
+            .collect()
     }
 
     /// Ordinary hosts by name, with the number of their pages.
@@ -109,6 +127,7 @@ impl Truth {
     }
 
     fn ordinary_pages(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        (0..self.atlas.hosts()).flat_map(|host| (0..self.atlas.size(host)).map(move |page| (host, page)))
+        (0..self.atlas.hosts())
+            .flat_map(|host| (0..self.atlas.size(host)).map(move |page| (host, page)))
     }
 }

@@ -32,7 +32,8 @@ use tokio_rustls::TlsAcceptor;
 /// Home pages given as seeds, at most.
 const SEEDS: u32 = 5;
 
-/// A web that is being served. Dropping it closes its sockets; [`ToyWeb::stop`] also waits until that is done.
+/// A web that is being served. Dropping it closes its sockets; [`ToyWeb::stop`] also waits until
+/// that is done.
 pub struct ToyWeb {
     description: Description,
     truth: Arc<Truth>,
@@ -54,7 +55,11 @@ impl ToyWeb {
         let sockets = Sockets::open(&plan).await?;
         let ports = sockets.ports()?;
         let honeypot = Arc::new(Honeypot::start(sockets.honeypots, &service)?);
-        let ground = Ground { ports, here: sockets.addresses[0], honeypots: honeypot.addresses().to_vec() };
+        let ground = Ground {
+            ports,
+            here: sockets.addresses[0],
+            honeypots: honeypot.addresses().to_vec(),
+        };
         let world = Arc::new(world(&plan, &ground, sockets.addresses));
         let names = NameServer::start(plan.dns_port, world.clone(), log.clone()).await?;
 
@@ -78,7 +83,12 @@ impl ToyWeb {
             let listener = listen::local(port).await?;
             description.control_address = Some(listener.local_addr()?);
             let (truth, log, honeypot) = (truth.clone(), log.clone(), honeypot.clone());
-            let control = Control { description: description.clone(), truth, log, honeypot };
+            let control = Control {
+                description: description.clone(),
+                truth,
+                log,
+                honeypot,
+            };
             // What is asked here is no part of the web's own log.
             let server = Server {
                 answer: Arc::new(control),
@@ -88,7 +98,14 @@ impl ToyWeb {
             };
             service.serve(vec![listener], server, None);
         }
-        Ok(ToyWeb { description, truth, log, honeypot, names, service })
+        Ok(ToyWeb {
+            description,
+            truth,
+            log,
+            honeypot,
+            names,
+            service,
+        })
     }
 
     /// Where everything is, as one value.
@@ -121,8 +138,8 @@ impl ToyWeb {
         self.description.control_address
     }
 
-    /// The addresses that hosts live at; a crawler that refuses private networks must be allowed to visit these, and
-    /// only these.
+    /// The addresses that hosts live at; a crawler that refuses private networks must be allowed to
+    /// visit these, and only these.
     pub fn addresses(&self) -> &[IpAddr] {
         &self.description.addresses
     }
@@ -156,11 +173,22 @@ impl ToyWeb {
 }
 
 fn world(plan: &Builder, ground: &Ground, addresses: Vec<IpAddr>) -> World {
-    let sites: Vec<Site> = plan.quirks.iter().flat_map(|quirk| quirk.sites(ground)).collect();
+    let sites: Vec<Site> = plan
+        .quirks
+        .iter()
+        .flat_map(|quirk| quirk.sites(ground))
+        .collect();
     let origins = sites.iter().map(|site| site.origin().to_owned()).collect();
-    let sites: HashMap<String, Site> = sites.into_iter().map(|site| (site.name().to_owned(), site)).collect();
+    let sites: HashMap<String, Site> = sites
+        .into_iter()
+        .map(|site| (site.name().to_owned(), site))
+        .collect();
     let atlas = Arc::new(Atlas::new(plan.seed, plan.shape.clone(), ground.ports));
-    World { pages: Pages::new(atlas, origins), sites: Arc::new(sites), addresses }
+    World {
+        pages: Pages::new(atlas, origins),
+        sites: Arc::new(sites),
+        addresses,
+    }
 }
 
 fn describe(
@@ -177,7 +205,9 @@ fn describe(
         https_port: https,
         control_address: None,
         addresses: addresses.to_vec(),
-        seeds: (0..SEEDS.min(atlas.hosts())).map(|host| atlas.url(host, 0)).collect(),
+        seeds: (0..SEEDS.min(atlas.hosts()))
+            .map(|host| atlas.url(host, 0))
+            .collect(),
         expected_total: truth.expected_total(),
         ca_pem,
     }

@@ -1,4 +1,5 @@
-//! What the whole web answers: names and requests are led to the ordinary host or the site with a quirk they mean.
+//! What the whole web answers: names and requests are led to the ordinary host or the site with a
+//! quirk they mean.
 
 use crate::{
     access_log::Visit,
@@ -37,7 +38,10 @@ impl World {
     }
 
     fn site_address(&self, name: &str) -> IpAddr {
-        self.address(name.bytes().fold(7, |hash, byte| hash * 31 % 1_000_003 + u64::from(byte)))
+        self.address(
+            name.bytes()
+                .fold(7, |hash, byte| hash * 31 % 1_000_003 + u64::from(byte)),
+        )
     }
 
     fn ordinary(&self, host: u32, path: &str, visit: &Visit) -> Reply {
@@ -68,7 +72,9 @@ impl World {
         match self.atlas().habit(host) {
             Habit::NoRobots => Reply::error(404),
             Habit::Open => plain("User-agent: *\nDisallow:\n"),
-            Habit::Private => plain("# Our members like it quiet.\nUser-agent: *\nDisallow: /private/\n"),
+            Habit::Private => {
+                plain("# Our members like it quiet.\nUser-agent: *\nDisallow: /private/\n")
+            }
         }
     }
 }
@@ -82,9 +88,17 @@ impl Answer for World {
             return Reply::error(400);
         };
         let path = url.path_and_query();
-        let scheme = if &*visit.scheme == "https" { Scheme::Https } else { Scheme::Http };
+        let scheme = if &*visit.scheme == "https" {
+            Scheme::Https
+        } else {
+            Scheme::Http
+        };
         if let Some(site) = self.sites.get(&*visit.host) {
-            return if site.scheme == scheme { site.answer(path, visit) } else { Reply::error(421) };
+            return if site.scheme == scheme {
+                site.answer(path, visit)
+            } else {
+                Reply::error(421)
+            };
         }
         match self.atlas().host(&visit.host) {
             Some(host) if self.atlas().scheme(host) == scheme => self.ordinary(host, path, visit),
@@ -97,10 +111,15 @@ impl Resolve for World {
     fn resolve(&self, name: &str, kind: RecordType) -> Resolution {
         let (alias, host) = split_alias(name);
         if let Some(site) = self.sites.get(host) {
-            // Only look-ups that could lead somewhere count, so that the order of A and AAAA queries does not matter.
+            // Only look-ups that could lead somewhere count, so that the order of A and AAAA
+            // queries does not matter.
             let counts = kind == RecordType::A || !site.is_rebinding();
             let here = self.site_address(host);
-            return if counts { site.resolve(here, alias) } else { Resolution::Addresses(Vec::new(), 0) };
+            return if counts {
+                site.resolve(here, alias)
+            } else {
+                Resolution::Addresses(Vec::new(), 0)
+            };
         }
         match self.atlas().host(name) {
             Some(host) => Resolution::Addresses(vec![self.address(host.into())], TTL_S),
@@ -111,7 +130,9 @@ impl Resolve for World {
 
 /// Reads `alias-2.name.test` as the second alias of `name.test`.
 fn split_alias(name: &str) -> (Option<u32>, &str) {
-    let alias = name.strip_prefix("alias-").and_then(|rest| rest.split_once('.'));
+    let alias = name
+        .strip_prefix("alias-")
+        .and_then(|rest| rest.split_once('.'));
     match alias.and_then(|(number, host)| Some((number.parse().ok()?, host))) {
         Some((number, host)) => (Some(number), host),
         None => (None, name),

@@ -1,5 +1,6 @@
-//! The honeycomb of the screensaver, without the drawing: the ring laid around the middle of the screen, clockwise from the
-//! top, in which every page that arrives is a light that swells, reaches the cells around it, and fades.
+//! The honeycomb of the screensaver, without the drawing: the ring laid around the middle of the
+//! screen, clockwise from the top, in which every page that arrives is a light that swells, reaches
+//! the cells around it, and fades.
 //!
 //! Knows what it has shown already, so that only cells whose shade has changed are drawn again.
 
@@ -88,8 +89,9 @@ impl Ring {
 struct Cell {
     x: i16,
     y: i16,
-    /// Between two shades, where it goes to the next one, from 0 to 1: each cell at another light than those around it, so
-    /// that something changes in every picture even when pages arrive and fade together.
+    /// Between two shades, where it goes to the next one, from 0 to 1: each cell at another light
+    /// than those around it, so that something changes in every picture even when pages arrive and
+    /// fade together.
     threshold: f32,
     light: f32,
     /// More than its light while that rises.
@@ -141,11 +143,18 @@ impl Comb {
         while (wide / across(radius) + 1.0) * (high / down(radius) + 1.0) > MAX_CELLS {
             radius *= 1.05;
         }
-        let rows = (0..).map(|row| (row, row as f32 * down(radius))).take_while(|(_, y)| *y < high + radius);
+        let rows = (0..)
+            .map(|row| (row, row as f32 * down(radius)))
+            .take_while(|(_, y)| *y < high + radius);
         let places = rows.flat_map(|(row, y)| {
-            let first = if row % 2 == 0 { 0.0 } else { across(radius) / 2.0 };
+            let first = if row % 2 == 0 {
+                0.0
+            } else {
+                across(radius) / 2.0
+            };
             let xs = (0..).map(move |column| first + column as f32 * across(radius));
-            xs.take_while(move |x| *x < wide + radius).map(move |x| (x, y))
+            xs.take_while(move |x| *x < wide + radius)
+                .map(move |x| (x, y))
         });
         let mut cells: Vec<Cell> = places.map(cell).collect();
         cells.sort_by(|a, b| by_angle(a, b, middle));
@@ -163,11 +172,17 @@ impl Comb {
     /// A page has arrived of a domain at this place of the ring.
     pub fn page(&mut self, at: f64) {
         let first = self.index(at);
-        let Some(index) = (first..self.cells.len()).chain(0..first).find(|i| !self.cells[*i].is_covered)
+        let Some(index) = (first..self.cells.len())
+            .chain(0..first)
+            .find(|i| !self.cells[*i].is_covered)
         else {
             return;
         };
-        let (x, y, reach) = (self.cells[index].x, self.cells[index].y, across(self.radius) * 1.2);
+        let (x, y, reach) = (
+            self.cells[index].x,
+            self.cells[index].y,
+            across(self.radius) * 1.2,
+        );
         for cell in &mut self.cells {
             let far = f32::from(cell.x - x).hypot(f32::from(cell.y - y));
             if far < reach {
@@ -197,7 +212,8 @@ impl Comb {
             at + reach > from && at - reach < from + i32::from(length)
         };
         for cell in &mut self.cells {
-            cell.is_covered = is_within(cell.x, area.x, area.width) && is_within(cell.y, area.y, area.height);
+            cell.is_covered =
+                is_within(cell.x, area.x, area.width) && is_within(cell.y, area.y, area.height);
         }
     }
 
@@ -210,7 +226,9 @@ impl Comb {
 
     /// Is there nothing that will change by itself?
     pub fn is_dark(&self) -> bool {
-        self.cells.iter().all(|cell| cell.light == 0.0 && cell.goal == 0.0)
+        self.cells
+            .iter()
+            .all(|cell| cell.light == 0.0 && cell.goal == 0.0)
     }
 
     /// The cells that look different from when they were last asked for.
@@ -218,7 +236,12 @@ impl Comb {
         let changed = self.cells.iter_mut().filter_map(|cell| {
             let (ground, level) = cell.look();
             let before = cell.shown.replace((ground, level));
-            (before != Some((ground, level))).then_some(Stamp { x: cell.x, y: cell.y, ground, level })
+            (before != Some((ground, level))).then_some(Stamp {
+                x: cell.x,
+                y: cell.y,
+                ground,
+                level,
+            })
         });
         changed.collect()
     }
@@ -245,7 +268,16 @@ fn down(radius: f32) -> f32 {
 
 fn cell((x, y): (f32, f32)) -> Cell {
     let (x, y) = (x.round() as i16, y.round() as i16);
-    Cell { x, y, threshold: 0.0, light: 0.0, goal: 0.0, ground: Ground::Own, is_covered: false, shown: None }
+    Cell {
+        x,
+        y,
+        threshold: 0.0,
+        light: 0.0,
+        goal: 0.0,
+        ground: Ground::Own,
+        is_covered: false,
+        shown: None,
+    }
 }
 
 fn by_angle(a: &Cell, b: &Cell, (x, y): (i16, i16)) -> Ordering {
@@ -254,7 +286,9 @@ fn by_angle(a: &Cell, b: &Cell, (x, y): (i16, i16)) -> Ordering {
         let (right, down) = (f32::from(cell.x - x), f32::from(cell.y - y));
         right.atan2(-down).rem_euclid(TAU)
     };
-    angle(a).total_cmp(&angle(b)).then((a.y, a.x).cmp(&(b.y, b.x)))
+    angle(a)
+        .total_cmp(&angle(b))
+        .then((a.y, a.x).cmp(&(b.y, b.x)))
 }
 
 #[cfg(test)]
@@ -278,12 +312,19 @@ mod tests {
         for (width, height) in [(160, 120), (1080, 1920), (1920, 1080), (7680, 4320)] {
             let mut comb = Comb::new(width, height, (0, 0));
             let all = comb.changes();
-            assert!((50..1100).contains(&all.len()), "{width} × {height}: {}", all.len());
-            let (right, low) =
-                (all.iter().map(|cell| cell.x).max().unwrap(), all.iter().map(|cell| cell.y).max().unwrap());
+            assert!(
+                (50..1100).contains(&all.len()),
+                "{width} × {height}: {}",
+                all.len()
+            );
+            let (right, low) = (
+                all.iter().map(|cell| cell.x).max().unwrap(),
+                all.iter().map(|cell| cell.y).max().unwrap(),
+            );
             let reach = comb.radius() as i32;
             assert!(
-                i32::from(right) + reach >= i32::from(width) && i32::from(low) + reach >= i32::from(height)
+                i32::from(right) + reach >= i32::from(width)
+                    && i32::from(low) + reach >= i32::from(height)
             );
         }
     }
@@ -296,7 +337,10 @@ mod tests {
         comb.page(0.3);
         comb.step(0.1);
         let changed = comb.changes();
-        assert!((4..=7).contains(&changed.len()), "a cell and those around it: {changed:?}");
+        assert!(
+            (4..=7).contains(&changed.len()),
+            "a cell and those around it: {changed:?}"
+        );
         assert_eq!(comb.changes(), []);
         comb.forget_shown();
         assert!(comb.changes().len() > 100);
@@ -337,40 +381,71 @@ mod tests {
 
     #[test]
     fn the_ring_goes_clockwise_from_the_top() {
-        for (at, is_right, is_low) in
-            [(0.1, true, false), (0.4, true, true), (0.6, false, true), (0.9, false, false)]
-        {
+        for (at, is_right, is_low) in [
+            (0.1, true, false),
+            (0.4, true, true),
+            (0.6, false, true),
+            (0.9, false, false),
+        ] {
             let mut comb = comb();
             comb.page(at);
             comb.step(RISE);
             let Stamp { x, y, .. } = brightest(&comb.changes());
-            assert_eq!((x > MIDDLE.0, y > MIDDLE.1), (is_right, is_low), "{at} is at {x}, {y}");
+            assert_eq!(
+                (x > MIDDLE.0, y > MIDDLE.1),
+                (is_right, is_low),
+                "{at} is at {x}, {y}"
+            );
         }
     }
 
     #[test]
     fn nothing_is_drawn_where_something_else_is_and_no_page_is_lost_there() {
         let mut comb = comb();
-        let area = Area { x: 340, y: 250, width: 600, height: 400 };
+        let area = Area {
+            x: 340,
+            y: 250,
+            width: 600,
+            height: 400,
+        };
         comb.cover(area);
         for at in 0..100 {
             comb.page(f64::from(at) / 100.0);
         }
         comb.step(RISE);
         let changed = comb.changes();
-        assert!(changed.iter().filter(|stamp| stamp.level == LEVELS - 1).count() > 70);
-        let is_inside = |stamp: &Stamp| (340..940).contains(&stamp.x) && (250..650).contains(&stamp.y);
-        assert!(changed.iter().filter(|stamp| is_inside(stamp)).all(|stamp| stamp.ground == Ground::Covered));
+        assert!(
+            changed
+                .iter()
+                .filter(|stamp| stamp.level == LEVELS - 1)
+                .count()
+                > 70
+        );
+        let is_inside =
+            |stamp: &Stamp| (340..940).contains(&stamp.x) && (250..650).contains(&stamp.y);
+        assert!(
+            changed
+                .iter()
+                .filter(|stamp| is_inside(stamp))
+                .all(|stamp| stamp.ground == Ground::Covered)
+        );
         comb.step(60.0);
         comb.changes();
         comb.cover(Area::default());
-        assert!(comb.changes().iter().any(is_inside), "drawn again when it is free");
+        assert!(
+            comb.changes().iter().any(is_inside),
+            "drawn again when it is free"
+        );
     }
 
     #[test]
     fn the_own_arc_and_the_peers_can_be_told_apart() {
         let mut comb = comb();
-        comb.settle(&Ring { me: Some(0.1), predecessor: Some(0.9), peers: vec![0.5, 1.0] });
+        comb.settle(&Ring {
+            me: Some(0.1),
+            predecessor: Some(0.9),
+            peers: vec![0.5, 1.0],
+        });
         let all = {
             comb.forget_shown();
             comb.changes()
@@ -378,9 +453,23 @@ mod tests {
         let share = |ground: Ground| {
             all.iter().filter(|stamp| stamp.ground == ground).count() as f64 / all.len() as f64
         };
-        assert_eq!(all.iter().filter(|stamp| stamp.ground == Ground::Peer).count(), 3);
-        assert!((0.19..0.21).contains(&share(Ground::Own)), "{}", share(Ground::Own));
+        assert_eq!(
+            all.iter()
+                .filter(|stamp| stamp.ground == Ground::Peer)
+                .count(),
+            3
+        );
+        assert!(
+            (0.19..0.21).contains(&share(Ground::Own)),
+            "{}",
+            share(Ground::Own)
+        );
         comb.settle(&Ring::default());
-        assert!(comb.changes().iter().all(|stamp| stamp.ground == Ground::Own), "alone");
+        assert!(
+            comb.changes()
+                .iter()
+                .all(|stamp| stamp.ground == Ground::Own),
+            "alone"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! What the peer tells the screensaver: pages and numbers as they come, its neighbours now and then. The same link and the
-//! same API that a browser uses.
+//! What the peer tells the screensaver: pages and numbers as they come, its neighbours now and
+//! then. The same link and the same API that a browser uses.
 
 use super::{comb::Ring, plate::Words};
 use anyhow::Context;
@@ -13,7 +13,8 @@ use reqwest::{
 use std::{sync::mpsc::SyncSender, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// News that may wait to be seen; more are left out, since a screen that does not draw shows nothing anyway.
+/// News that may wait to be seen; more are left out, since a screen that does not draw shows
+/// nothing anyway.
 pub const MAX_WAITING: usize = 1024;
 /// The longest event that is read; a status has a few thousand bytes.
 const MAX_EVENT_BYTES: usize = 1 << 20;
@@ -41,7 +42,9 @@ pub enum News {
 
 /// Tells the news until nobody listens.
 pub fn tell(link: &str, news: &SyncSender<News>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let mut feed = Feed::open(link).await?;
         loop {
@@ -67,18 +70,33 @@ impl Feed {
     async fn open(link: &str) -> anyhow::Result<Self> {
         // No TLS on loopback, but the client is built with it and asks for a provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http =
-            Client::builder().no_proxy().connect_timeout(CONNECT_WITHIN).redirect(Policy::none()).build()?;
+        let http = Client::builder()
+            .no_proxy()
+            .connect_timeout(CONNECT_WITHIN)
+            .redirect(Policy::none())
+            .build()?;
         let home: Url = link.parse().context("the peer's link is no URL")?;
-        let answer = http.get(home.clone()).send().await.context("the peer does not answer")?;
-        let cookie = answer.headers().get(SET_COOKIE).filter(|_| answer.headers().contains_key(LOCATION));
+        let answer = http
+            .get(home.clone())
+            .send()
+            .await
+            .context("the peer does not answer")?;
+        let cookie = answer
+            .headers()
+            .get(SET_COOKIE)
+            .filter(|_| answer.headers().contains_key(LOCATION));
         let cookie = cookie.and_then(|cookie| cookie.to_str().ok()?.split(';').next());
-        let cookie = cookie.context("the peer's link was used before")?.to_owned();
+        let cookie = cookie
+            .context("the peer's link was used before")?
+            .to_owned();
         Ok(Feed { http, home, cookie })
     }
 
     async fn ask(&self, path: &str) -> anyhow::Result<Response> {
-        let request = self.http.get(self.home.join(path)?).header(COOKIE, &self.cookie);
+        let request = self
+            .http
+            .get(self.home.join(path)?)
+            .header(COOKIE, &self.cookie);
         Ok(request.send().await?.error_for_status()?)
     }
 
@@ -108,7 +126,11 @@ impl Feed {
 
 fn ring_of(network: &NetworkStatus) -> Ring {
     let at = |peer: PeerId| peer.key().fraction();
-    let known = network.successors.iter().chain(&network.fingers).chain(&network.leaves);
+    let known = network
+        .successors
+        .iter()
+        .chain(&network.fingers)
+        .chain(&network.leaves);
     Ring {
         me: Some(at(network.me)),
         predecessor: network.predecessor.map(at),
@@ -131,7 +153,10 @@ impl Lines {
             let event: Vec<u8> = self.waiting.drain(..end + 2).collect();
             news.extend(std::str::from_utf8(&event).ok().and_then(news_of));
         }
-        anyhow::ensure!(self.waiting.len() <= MAX_EVENT_BYTES, "the peer sends an event without end");
+        anyhow::ensure!(
+            self.waiting.len() <= MAX_EVENT_BYTES,
+            "the peer sends an event without end"
+        );
         Ok(news)
     }
 }
@@ -180,7 +205,12 @@ mod tests {
     #[test]
     fn nonsense_is_left_out_and_an_event_without_end_is_refused() {
         let mut lines = Lines::default();
-        assert_eq!(lines.take(b"event: page\ndata: 7\n\nevent: page\n\n\n\n\xff\xff\n\n").unwrap(), []);
+        assert_eq!(
+            lines
+                .take(b"event: page\ndata: 7\n\nevent: page\n\n\n\n\xff\xff\n\n")
+                .unwrap(),
+            []
+        );
         let flood = vec![b'x'; MAX_EVENT_BYTES];
         assert!(lines.take(&flood).is_ok());
         assert!(lines.take(b"x").is_err());

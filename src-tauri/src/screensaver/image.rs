@@ -1,4 +1,5 @@
-//! A picture in memory as cairo draws it and an X server takes it: four bytes a pixel, colours multiplied by their opacity.
+//! A picture in memory as cairo draws it and an X server takes it: four bytes a pixel, colours
+//! multiplied by their opacity.
 
 use cairo::{Context, Format, ImageSurface};
 
@@ -33,10 +34,15 @@ impl Image {
         drop(context);
         // Four bytes a pixel leave no gap between lines.
         let bytes = surface.data()?.to_vec();
-        Ok(Image { width, height, bytes })
+        Ok(Image {
+            width,
+            height,
+            bytes,
+        })
     }
 
-    /// Its lines in pieces of at most so many bytes, each with the number of its first line and how many there are.
+    /// Its lines in pieces of at most so many bytes, each with the number of its first line and how
+    /// many there are.
     pub fn pieces(&self, most_bytes: usize) -> impl Iterator<Item = (u16, u16, &[u8])> {
         let line = usize::from(self.width) * 4;
         let lines = (most_bytes / line).clamp(1, usize::from(u16::MAX));
@@ -65,9 +71,17 @@ mod tests {
         .unwrap();
         for most in [1, 40, 100, 10_000] {
             let pieces: Vec<_> = image.pieces(most).collect();
-            assert_eq!(pieces.iter().map(|(_, lines, _)| *lines).sum::<u16>(), 7, "{most}");
             assert_eq!(
-                pieces.iter().flat_map(|(.., bytes)| *bytes).copied().collect::<Vec<_>>(),
+                pieces.iter().map(|(_, lines, _)| *lines).sum::<u16>(),
+                7,
+                "{most}"
+            );
+            assert_eq!(
+                pieces
+                    .iter()
+                    .flat_map(|(.., bytes)| *bytes)
+                    .copied()
+                    .collect::<Vec<_>>(),
                 image.bytes
             );
         }

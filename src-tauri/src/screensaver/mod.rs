@@ -1,8 +1,10 @@
-//! The screensaver where there is an X server: the ring as a honeycomb in which every page that arrives is a light.
+//! The screensaver where there is an X server: the ring as a honeycomb in which every page that
+//! arrives is a light.
 //!
-//! Drawn without a web view, which takes several times as much of a processor for the same picture and cannot refuse the
-//! keyboard under Wayland. Thirty pictures a second while something glows, none while nothing does. `comb` says what is
-//! seen, `sprites` and `plate` draw it, `stage` shows it, `feed` brings the news.
+//! Drawn without a web view, which takes several times as much of a processor for the same picture
+//! and cannot refuse the keyboard under Wayland. Thirty pictures a second while something glows,
+//! none while nothing does. `comb` says what is seen, `sprites` and `plate` draw it, `stage` shows
+//! it, `feed` brings the news.
 
 mod comb;
 mod feed;
@@ -56,12 +58,14 @@ pub struct Screensaver {
     frames: u64,
     /// How long something glowed.
     aglow: Duration,
-    /// Sees the volunteer's return; none where that is the affair of whoever owns the window that is drawn in.
+    /// Sees the volunteer's return; none where that is the affair of whoever owns the window that
+    /// is drawn in.
     activity: Option<Activity>,
 }
 
 impl Screensaver {
-    /// Makes it ready, over the whole screen or in somebody else's window. Not where keys cannot be seen: it would never go.
+    /// Makes it ready, over the whole screen or in somebody else's window. Not where keys cannot be
+    /// seen: it would never go.
     pub fn open(canvas: Option<Canvas>) -> anyhow::Result<Self> {
         let activity = match canvas {
             Some(_) => None,
@@ -69,7 +73,10 @@ impl Screensaver {
         };
         let mut stage = Stage::open(canvas)?;
         let (Area { width, height, .. }, monitor) = (stage.area(), stage.monitor());
-        let middle = (monitor.x + (monitor.width / 2) as i16, monitor.y + (monitor.height / 2) as i16);
+        let middle = (
+            monitor.x + (monitor.width / 2) as i16,
+            monitor.y + (monitor.height / 2) as i16,
+        );
         let comb = Comb::new(width, height, middle);
         stage.take(Sprites::draw(comb.radius())?)?;
         Ok(Screensaver {
@@ -93,7 +100,10 @@ impl Screensaver {
         self.stage.show()?;
         let outcome = self.play(&news);
         let seconds = self.aglow.as_secs_f64();
-        eprintln!("screensaver: {} pictures in {seconds:.1} s in which something glowed", self.frames);
+        eprintln!(
+            "screensaver: {} pictures in {seconds:.1} s in which something glowed",
+            self.frames
+        );
         outcome
     }
 
@@ -136,7 +146,8 @@ impl Screensaver {
             self.comb.step((now - last).as_secs_f32());
             last = now;
             self.draw()?;
-            // A picture that came late does not make the next one late; what was missed for long is not made up for.
+            // A picture that came late does not make the next one late; what was missed for long is
+            // not made up for.
             due = (due + if self.comb.is_dark() { REST } else { FRAME }).max(now);
             thread::sleep(due.saturating_duration_since(Instant::now()));
         }
@@ -148,7 +159,9 @@ impl Screensaver {
             match news {
                 News::Page(at) => self.comb.page(at),
                 News::Words(words) => self.say(words),
-                News::Lost => self.say(Words::Lost { pages: self.words.pages() }),
+                News::Lost => self.say(Words::Lost {
+                    pages: self.words.pages(),
+                }),
                 News::Ring(ring) => self.comb.settle(&ring),
                 News::End => return true,
             }
@@ -211,5 +224,8 @@ impl Screensaver {
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map(drop)
 }

@@ -12,7 +12,8 @@ const FAINT: Colour = (0.667, 0.627, 0.553);
 const DRAWN_FOR: f64 = 1080.0;
 /// Around the words.
 const MARGIN: f64 = 40.0;
-/// Nothing stands still on a screen for long: the plate wanders, by this share of the screen at most.
+/// Nothing stands still on a screen for long: the plate wanders, by this share of the screen at
+/// most.
 const WANDER: (f64, f64) = (0.06, 0.08);
 /// Seconds of a turn of its way, about; it takes a step every few seconds.
 const TURN: f64 = 60.0;
@@ -52,28 +53,55 @@ impl Words {
 
     fn last_line(&self) -> String {
         match self {
-            Words::Numbers { rate, domains, network, .. } => {
-                format!("{rate:.1} a second · {} domains · {network}", grouped(*domains))
+            Words::Numbers {
+                rate,
+                domains,
+                network,
+                ..
+            } => {
+                format!(
+                    "{rate:.1} a second · {} domains · {network}",
+                    grouped(*domains)
+                )
             }
             Words::Lost { .. } => "the peer does not answer".to_owned(),
         }
     }
 
     fn lines(&self, height: u16) -> Vec<Line> {
-        let number = Line { text: grouped(self.pages()), size: 112.0, colour: PAPER, ..Line::default() };
+        let number = Line {
+            text: grouped(self.pages()),
+            size: 112.0,
+            colour: PAPER,
+            ..Line::default()
+        };
         if height < SMALL {
             return vec![number];
         }
         vec![
-            Line { text: "APOIDEA".to_owned(), size: 17.0, colour: HONEY, spacing: 6.0, ..Line::default() },
-            Line { weight: FontWeight::Bold, ..number },
+            Line {
+                text: "APOIDEA".to_owned(),
+                size: 17.0,
+                colour: HONEY,
+                spacing: 6.0,
+                ..Line::default()
+            },
+            Line {
+                weight: FontWeight::Bold,
+                ..number
+            },
             Line {
                 text: "pages given to an open web".to_owned(),
                 size: 20.0,
                 colour: PAPER,
                 ..Line::default()
             },
-            Line { text: self.last_line(), size: 18.0, colour: FAINT, ..Line::default() },
+            Line {
+                text: self.last_line(),
+                size: 18.0,
+                colour: FAINT,
+                ..Line::default()
+            },
         ]
     }
 }
@@ -89,7 +117,13 @@ struct Line {
 
 impl Default for Line {
     fn default() -> Self {
-        Line { text: String::new(), size: 0.0, colour: PAPER, weight: FontWeight::Normal, spacing: 0.0 }
+        Line {
+            text: String::new(),
+            size: 0.0,
+            colour: PAPER,
+            weight: FontWeight::Normal,
+            spacing: 0.0,
+        }
     }
 }
 
@@ -148,7 +182,8 @@ pub fn draw(words: &Words, height: u16) -> anyhow::Result<Image> {
     })
 }
 
-/// Where a plate of this size is after so many seconds: around the middle of a screen, which it does not leave.
+/// Where a plate of this size is after so many seconds: around the middle of a screen, which it
+/// does not leave.
 pub fn place(plate: &Image, screen: Area, seconds: u64) -> Area {
     let turns = (seconds / STEP * STEP) as f64 / TURN;
     let along = |from: i16, length: u16, size: u16, drift: f64| {
@@ -158,7 +193,12 @@ pub fn place(plate: &Image, screen: Area, seconds: u64) -> Area {
     };
     Area {
         x: along(screen.x, screen.width, plate.width, turns.sin() * WANDER.0),
-        y: along(screen.y, screen.height, plate.height, (turns * 1.3).sin() * WANDER.1),
+        y: along(
+            screen.y,
+            screen.height,
+            plate.height,
+            (turns * 1.3).sin() * WANDER.1,
+        ),
         width: plate.width,
         height: plate.height,
     }
@@ -167,7 +207,11 @@ pub fn place(plate: &Image, screen: Area, seconds: u64) -> Area {
 /// A number with a comma after every thousand.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    let groups = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(String::from_utf8_lossy);
     groups.collect::<Vec<_>>().join(",")
 }
 
@@ -175,30 +219,56 @@ fn grouped(number: u64) -> String {
 mod tests {
     use super::*;
 
-    const SCREEN: Area = Area { x: 1920, y: 0, width: 1280, height: 900 };
+    const SCREEN: Area = Area {
+        x: 1920,
+        y: 0,
+        width: 1280,
+        height: 900,
+    };
 
     fn words(pages: u64) -> Words {
-        Words::Numbers { pages, rate: 19.96, domains: 1234, network: "alone".to_owned() }
+        Words::Numbers {
+            pages,
+            rate: 19.96,
+            domains: 1234,
+            network: "alone".to_owned(),
+        }
     }
 
     #[test]
     fn numbers_are_read_in_thousands() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!(words(7).last_line(), "20.0 a second · 1,234 domains · alone");
+        assert_eq!(
+            [0, 999, 1000, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(
+            words(7).last_line(),
+            "20.0 a second · 1,234 domains · alone"
+        );
     }
 
     #[test]
     fn the_plate_has_words_on_it_and_grows_with_the_screen() {
-        let (small, large) = (draw(&words(1_234_567), 600).unwrap(), draw(&words(1_234_567), 1200).unwrap());
+        let (small, large) = (
+            draw(&words(1_234_567), 600).unwrap(),
+            draw(&words(1_234_567), 1200).unwrap(),
+        );
         assert!(large.width > small.width && large.height > small.height);
-        let lit = large.bytes.chunks_exact(4).filter(|pixel| pixel[2] > 200).count();
+        let lit = large
+            .bytes
+            .chunks_exact(4)
+            .filter(|pixel| pixel[2] > 200)
+            .count();
         assert!(lit > 1000, "{lit}");
     }
 
     #[test]
     fn the_plate_wanders_and_stays_on_its_screen() {
         let plate = draw(&words(1_234_567), 900).unwrap();
-        let places: Vec<Area> = (0..600).step_by(5).map(|seconds| place(&plate, SCREEN, seconds)).collect();
+        let places: Vec<Area> = (0..600)
+            .step_by(5)
+            .map(|seconds| place(&plate, SCREEN, seconds))
+            .collect();
         let is_inside = |area: &Area| {
             area.x >= 1920
                 && area.y >= 0

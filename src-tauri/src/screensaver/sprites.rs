@@ -1,4 +1,5 @@
-//! Every look that a cell of the honeycomb can have, drawn once: showing one is then a copy that the X server makes by itself.
+//! Every look that a cell of the honeycomb can have, drawn once: showing one is then a copy that
+//! the X server makes by itself.
 
 use super::{
     comb::{Ground, LEVELS, Stamp},
@@ -47,13 +48,23 @@ impl Sprites {
             }
             Ok(())
         })?;
-        Ok(Sprites { sheet, width, height })
+        Ok(Sprites {
+            sheet,
+            width,
+            height,
+        })
     }
 
     /// Where on the sheet the cell is that looks so.
     pub fn place_of(&self, stamp: &Stamp) -> (i16, i16) {
-        let row = GROUNDS.iter().position(|(ground, _)| *ground == stamp.ground).unwrap_or_default();
-        ((stamp.level * self.width) as i16, (row as u16 * self.height) as i16)
+        let row = GROUNDS
+            .iter()
+            .position(|(ground, _)| *ground == stamp.ground)
+            .unwrap_or_default();
+        (
+            (stamp.level * self.width) as i16,
+            (row as u16 * self.height) as i16,
+        )
     }
 }
 
@@ -66,7 +77,8 @@ fn middle_of(index: u16, size: u16) -> f64 {
     f64::from(index * size) + f64::from(size) / 2.0
 }
 
-/// The night behind a cell. Nothing of it is half transparent, so that drawing it again makes nothing brighter.
+/// The night behind a cell. Nothing of it is half transparent, so that drawing it again makes
+/// nothing brighter.
 fn draw_night(context: &Context, (x, y): (f64, f64), radius: f64) -> Result<(), cairo::Error> {
     context.set_antialias(Antialias::None);
     hexagon(context, x, y, radius);
@@ -76,7 +88,12 @@ fn draw_night(context: &Context, (x, y): (f64, f64), radius: f64) -> Result<(), 
     Ok(())
 }
 
-fn draw_cell(context: &Context, (x, y): (f64, f64), radius: f64, colour: Colour) -> Result<(), cairo::Error> {
+fn draw_cell(
+    context: &Context,
+    (x, y): (f64, f64),
+    radius: f64,
+    colour: Colour,
+) -> Result<(), cairo::Error> {
     hexagon(context, x, y, radius - GAP);
     let shade = RadialGradient::new(x, y, 0.0, x, y, radius);
     for (at, by) in [(0.0, BULGE.0), (1.0, BULGE.1)] {
@@ -111,16 +128,40 @@ mod tests {
     #[test]
     fn every_light_and_ground_is_on_the_sheet_and_nothing_is_half_transparent() {
         let sprites = Sprites::draw(26.0).unwrap();
-        assert!(sprites.sheet.bytes.chunks_exact(4).all(|pixel| matches!(pixel[3], 0 | 255)));
+        assert!(
+            sprites
+                .sheet
+                .bytes
+                .chunks_exact(4)
+                .all(|pixel| matches!(pixel[3], 0 | 255))
+        );
         let middle = |ground, level| {
-            let (x, y) = sprites.place_of(&Stamp { x: 0, y: 0, ground, level });
-            pixel(&sprites, (x + sprites.width as i16 / 2, y + sprites.height as i16 / 2))
+            let (x, y) = sprites.place_of(&Stamp {
+                x: 0,
+                y: 0,
+                ground,
+                level,
+            });
+            pixel(
+                &sprites,
+                (x + sprites.width as i16 / 2, y + sprites.height as i16 / 2),
+            )
         };
-        for (ground, _) in GROUNDS.into_iter().filter(|(ground, _)| *ground != Ground::Covered) {
+        for (ground, _) in GROUNDS
+            .into_iter()
+            .filter(|(ground, _)| *ground != Ground::Covered)
+        {
             let reds: Vec<u8> = (0..LEVELS).map(|level| middle(ground, level)[2]).collect();
-            assert!(reds.is_sorted() && reds[0] < 110 && reds[63] > 240, "{ground:?}: {reds:?}");
+            assert!(
+                reds.is_sorted() && reds[0] < 110 && reds[63] > 240,
+                "{ground:?}: {reds:?}"
+            );
         }
         assert!(middle(Ground::Others, 0)[2] < middle(Ground::Own, 0)[2]);
-        assert_eq!(pixel(&sprites, (0, 0))[3], 0, "a corner is left to the neighbours");
+        assert_eq!(
+            pixel(&sprites, (0, 0))[3],
+            0,
+            "a corner is left to the neighbours"
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! The screensaver's window on an X server, which is a real one or that of a Wayland desktop for older programs.
+//! The screensaver's window on an X server, which is a real one or that of a Wayland desktop for
+//! older programs.
 //!
-//! No window manager takes part in it: it covers the whole screen, is never typed into, and leaves the focus where it was. A
-//! cell is drawn by one small request, since the server has the sheet of all cells; that is why the picture costs next to nothing.
+//! No window manager takes part in it: it covers the whole screen, is never typed into, and leaves
+//! the focus where it was. A cell is drawn by one small request, since the server has the sheet of
+//! all cells; that is why the picture costs next to nothing.
 
 use super::{
     comb::{Area, Stamp},
@@ -16,10 +18,12 @@ use x11rb::{
     protocol::{
         Event,
         randr::ConnectionExt as _,
-        render::{Color, ConnectionExt as _, CreatePictureAux, PictOp, PictType, Pictformat, Picture},
+        render::{
+            Color, ConnectionExt as _, CreatePictureAux, PictOp, PictType, Pictformat, Picture,
+        },
         xproto::{
-            AtomEnum, ConfigureWindowAux, ConnectionExt as _, CreateGCAux, CreateWindowAux, EventMask,
-            ImageFormat, PropMode, Rectangle, Screen, StackMode, Window, WindowClass,
+            AtomEnum, ConfigureWindowAux, ConnectionExt as _, CreateGCAux, CreateWindowAux,
+            EventMask, ImageFormat, PropMode, Rectangle, Screen, StackMode, Window, WindowClass,
         },
     },
     rust_connection::RustConnection,
@@ -65,28 +69,62 @@ impl Stage {
         let (connection, number) = x11rb::connect(None).context("there is no X server")?;
         let screen = connection.setup().roots[number].clone();
         let parent = canvas.map_or(screen.root, |canvas| canvas.0);
-        let room = connection.get_geometry(parent)?.reply().context("there is no such window to draw in")?;
+        let room = connection
+            .get_geometry(parent)?
+            .reply()
+            .context("there is no such window to draw in")?;
         let visual = connection.get_window_attributes(parent)?.reply()?.visual;
-        let formats =
-            connection.render_query_pict_formats()?.reply().context("this X server cannot blend")?;
-        let visuals =
-            formats.screens.iter().flat_map(|screen| &screen.depths).flat_map(|depth| &depth.visuals);
-        let shown =
-            visuals.into_iter().find(|known| known.visual == visual).context("an unknown visual")?.format;
+        let formats = connection
+            .render_query_pict_formats()?
+            .reply()
+            .context("this X server cannot blend")?;
+        let visuals = formats
+            .screens
+            .iter()
+            .flat_map(|screen| &screen.depths)
+            .flat_map(|depth| &depth.visuals);
+        let shown = visuals
+            .into_iter()
+            .find(|known| known.visual == visual)
+            .context("an unknown visual")?
+            .format;
         let opaque = formats.formats.iter().find(|format| {
-            let shifts = (format.direct.red_shift, format.direct.green_shift, format.direct.blue_shift);
+            let shifts = (
+                format.direct.red_shift,
+                format.direct.green_shift,
+                format.direct.blue_shift,
+            );
             format.type_ == PictType::DIRECT
                 && format.depth == DEPTH
                 && format.direct.alpha_mask == 0xff
                 && shifts == (16, 8, 0)
         });
         let opaque = opaque.context("this X server knows no opacity")?.id;
-        let area = Area { x: 0, y: 0, width: room.width, height: room.height };
-        let monitor = if canvas.is_some() { area } else { primary(&connection, &screen).unwrap_or(area) };
+        let area = Area {
+            x: 0,
+            y: 0,
+            width: room.width,
+            height: room.height,
+        };
+        let monitor = if canvas.is_some() {
+            area
+        } else {
+            primary(&connection, &screen).unwrap_or(area)
+        };
         let window = create_window(&connection, &screen, parent, area)?;
         let picture = connection.generate_id()?;
-        connection.render_create_picture(picture, window, shown, &CreatePictureAux::new())?.check()?;
-        Ok(Stage { connection, window, picture, opaque, sheet: None, area, monitor })
+        connection
+            .render_create_picture(picture, window, shown, &CreatePictureAux::new())?
+            .check()?;
+        Ok(Stage {
+            connection,
+            window,
+            picture,
+            opaque,
+            sheet: None,
+            area,
+            monitor,
+        })
     }
 
     /// All of the window.
@@ -117,7 +155,9 @@ impl Stage {
 
     /// Draws cells.
     pub fn stamp(&self, stamps: &[Stamp]) -> anyhow::Result<()> {
-        let Some((sheet, sprites)) = &self.sheet else { return Ok(()) };
+        let Some((sheet, sprites)) = &self.sheet else {
+            return Ok(());
+        };
         let (width, height) = (sprites.width, sprites.height);
         for stamp in stamps {
             let (from_x, from_y) = sprites.place_of(stamp);
@@ -142,9 +182,23 @@ impl Stage {
     }
 
     /// Draws the night.
-    pub fn darken(&self, Area { x, y, width, height }: Area) -> anyhow::Result<()> {
-        let part = Rectangle { x, y, width, height };
-        self.connection.render_fill_rectangles(PictOp::SRC, self.picture, night(), &[part])?;
+    pub fn darken(
+        &self,
+        Area {
+            x,
+            y,
+            width,
+            height,
+        }: Area,
+    ) -> anyhow::Result<()> {
+        let part = Rectangle {
+            x,
+            y,
+            width,
+            height,
+        };
+        self.connection
+            .render_fill_rectangles(PictOp::SRC, self.picture, night(), &[part])?;
         Ok(())
     }
 
@@ -182,7 +236,9 @@ impl Stage {
         while let Some(event) = self.connection.poll_for_event()? {
             match event {
                 Event::Expose(event) if event.count == 0 => all.push(Happening::Exposed),
-                Event::MotionNotify(event) => all.push(Happening::Pointed(event.root_x, event.root_y)),
+                Event::MotionNotify(event) => {
+                    all.push(Happening::Pointed(event.root_x, event.root_y))
+                }
                 Event::ButtonPress(_) => all.push(Happening::Clicked),
                 Event::Error(error) => anyhow::bail!("the X server says {error:?}"),
                 Event::DestroyNotify(_) => anyhow::bail!("the window is gone"),
@@ -193,10 +249,15 @@ impl Stage {
     }
 
     fn upload(&self, image: &Image) -> anyhow::Result<Picture> {
-        let (pixmap, pen, picture) =
-            (self.connection.generate_id()?, self.connection.generate_id()?, self.connection.generate_id()?);
-        self.connection.create_pixmap(DEPTH, pixmap, self.window, image.width, image.height)?;
-        self.connection.create_gc(pen, pixmap, &CreateGCAux::new())?;
+        let (pixmap, pen, picture) = (
+            self.connection.generate_id()?,
+            self.connection.generate_id()?,
+            self.connection.generate_id()?,
+        );
+        self.connection
+            .create_pixmap(DEPTH, pixmap, self.window, image.width, image.height)?;
+        self.connection
+            .create_gc(pen, pixmap, &CreateGCAux::new())?;
         for (first, lines, bytes) in image.pieces(MAX_PIECE) {
             let format = ImageFormat::Z_PIXMAP;
             self.connection.put_image(
@@ -212,7 +273,12 @@ impl Stage {
                 bytes,
             )?;
         }
-        self.connection.render_create_picture(picture, pixmap, self.opaque, &CreatePictureAux::new())?;
+        self.connection.render_create_picture(
+            picture,
+            pixmap,
+            self.opaque,
+            &CreatePictureAux::new(),
+        )?;
         // The picture keeps what it is made of.
         self.connection.free_gc(pen)?;
         self.connection.free_pixmap(pixmap)?;
@@ -222,14 +288,32 @@ impl Stage {
 
 fn night() -> Color {
     let of = |share: f64| (share * f64::from(u16::MAX)) as u16;
-    Color { red: of(NIGHT.0), green: of(NIGHT.1), blue: of(NIGHT.2), alpha: u16::MAX }
+    Color {
+        red: of(NIGHT.0),
+        green: of(NIGHT.1),
+        blue: of(NIGHT.2),
+        alpha: u16::MAX,
+    }
 }
 
 /// The monitor that the volunteer calls the first.
 fn primary(connection: &RustConnection, screen: &Screen) -> Option<Area> {
-    let monitors = connection.randr_get_monitors(screen.root, true).ok()?.reply().ok()?.monitors;
-    let first = monitors.iter().find(|monitor| monitor.primary).or(monitors.first())?;
-    Some(Area { x: first.x, y: first.y, width: first.width, height: first.height })
+    let monitors = connection
+        .randr_get_monitors(screen.root, true)
+        .ok()?
+        .reply()
+        .ok()?
+        .monitors;
+    let first = monitors
+        .iter()
+        .find(|monitor| monitor.primary)
+        .or(monitors.first())?;
+    Some(Area {
+        x: first.x,
+        y: first.y,
+        width: first.width,
+        height: first.height,
+    })
 }
 
 fn create_window(
@@ -239,8 +323,9 @@ fn create_window(
     area: Area,
 ) -> anyhow::Result<Window> {
     let window = connection.generate_id()?;
-    let night =
-        [NIGHT.0, NIGHT.1, NIGHT.2].iter().fold(0, |all, part| all << 8 | (part * 255.0).round() as u32);
+    let night = [NIGHT.0, NIGHT.1, NIGHT.2]
+        .iter()
+        .fold(0, |all, part| all << 8 | (part * 255.0).round() as u32);
     let is_alone = parent == screen.root;
     let mut listening = EventMask::EXPOSURE | EventMask::STRUCTURE_NOTIFY;
     if is_alone {
@@ -253,16 +338,40 @@ fn create_window(
         .event_mask(listening);
     let (class, depth) = (WindowClass::INPUT_OUTPUT, COPY_DEPTH_FROM_PARENT);
     connection
-        .create_window(depth, window, parent, 0, 0, area.width, area.height, 0, class, 0, &look)?
+        .create_window(
+            depth,
+            window,
+            parent,
+            0,
+            0,
+            area.width,
+            area.height,
+            0,
+            class,
+            0,
+            &look,
+        )?
         .check()
         .context("no window can be opened there")?;
     let (replace, kind) = (PropMode::REPLACE, AtomEnum::ATOM);
     connection.change_property8(replace, window, AtomEnum::WM_NAME, AtomEnum::STRING, TITLE)?;
-    connection.change_property32(replace, window, AtomEnum::WM_HINTS, AtomEnum::WM_HINTS, &NO_INPUT)?;
+    connection.change_property32(
+        replace,
+        window,
+        AtomEnum::WM_HINTS,
+        AtomEnum::WM_HINTS,
+        &NO_INPUT,
+    )?;
     // Those who give the focus to windows of their own choice give none to this kind.
     let name = connection.intern_atom(false, b"_NET_WM_WINDOW_TYPE")?;
     let value = connection.intern_atom(false, b"_NET_WM_WINDOW_TYPE_NOTIFICATION")?;
-    connection.change_property32(replace, window, name.reply()?.atom, kind, &[value.reply()?.atom])?;
+    connection.change_property32(
+        replace,
+        window,
+        name.reply()?.atom,
+        kind,
+        &[value.reply()?.atom],
+    )?;
     Ok(window)
 }
 
@@ -272,7 +381,12 @@ fn no_cursor(connection: &RustConnection, root: Window) -> anyhow::Result<u32> {
     connection.create_pixmap(1, shape, root, 1, 1)?;
     let pen = connection.generate_id()?;
     connection.create_gc(pen, shape, &CreateGCAux::new().foreground(0))?;
-    let all = Rectangle { x: 0, y: 0, width: 1, height: 1 };
+    let all = Rectangle {
+        x: 0,
+        y: 0,
+        width: 1,
+        height: 1,
+    };
     connection.poly_fill_rectangle(shape, pen, &[all])?;
     connection.create_cursor(cursor, shape, shape, 0, 0, 0, 0, 0, 0, 0, 0)?;
     connection.free_gc(pen)?;

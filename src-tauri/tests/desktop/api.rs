@@ -18,14 +18,26 @@ impl Api {
     /// That of the peer in this home, once it runs.
     pub fn of(home: &Path) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Api { home: home.to_owned(), http, runtime }
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(SOON)
+            .build()
+            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        Api {
+            home: home.to_owned(),
+            http,
+            runtime,
+        }
     }
 
     /// Asks, and expects an answer.
     pub fn ask(&self, method: &str, path: &str) -> Value {
-        self.send(method, path, None).unwrap_or_else(|| panic!("{path} was refused"))
+        self.send(method, path, None)
+            .unwrap_or_else(|| panic!("{path} was refused"))
     }
 
     /// Asks with a body; none if there is no answer, or no.
@@ -33,9 +45,14 @@ impl Api {
         let read = |name: &str| fs::read_to_string(self.home.join("data").join(name)).ok();
         let (address, token) = (read("api-address")?, read("api-token")?);
         let url = format!("{}{path}", address.trim());
-        let request = self.http.request(method.parse().unwrap(), url).bearer_auth(token.trim());
+        let request = self
+            .http
+            .request(method.parse().unwrap(), url)
+            .bearer_auth(token.trim());
         self.answer(match body {
-            Some(body) => request.header("Content-Type", "application/json").body(body.to_string()),
+            Some(body) => request
+                .header("Content-Type", "application/json")
+                .body(body.to_string()),
             None => request,
         })
     }
@@ -66,6 +83,10 @@ impl Api {
 
     /// Changes preferences.
     pub fn prefer(&self, changes: Value) {
-        assert!(self.send("PUT", "/api/preferences", Some(changes.clone())).is_some(), "{changes}");
+        assert!(
+            self.send("PUT", "/api/preferences", Some(changes.clone()))
+                .is_some(),
+            "{changes}"
+        );
     }
 }

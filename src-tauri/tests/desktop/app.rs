@@ -58,8 +58,15 @@ impl App {
 
     /// Starts another copy of the app into the tray, in this home.
     pub fn start_as(screen: &Screen, program: &Path, home: TempDir) -> Self {
-        let child = at_home(screen, program, home.path()).args(words(home.path())).arg("--hidden").spawn();
-        let mut app = App { child: child.unwrap(), api: Api::of(home.path()), home };
+        let child = at_home(screen, program, home.path())
+            .args(words(home.path()))
+            .arg("--hidden")
+            .spawn();
+        let mut app = App {
+            child: child.unwrap(),
+            api: Api::of(home.path()),
+            home,
+        };
         app.wait_for_peer();
         app
     }
@@ -67,12 +74,20 @@ impl App {
     /// Starts the app in this home, with more words on its command line.
     pub fn begin(screen: &Screen, home: TempDir, words: &[&str]) -> Self {
         let child = command(screen, home.path()).args(words).spawn().unwrap();
-        App { child, api: Api::of(home.path()), home }
+        App {
+            child,
+            api: Api::of(home.path()),
+            home,
+        }
     }
 
     fn wait_for_peer(&mut self) {
         wait("the peer to answer", || {
-            assert!(self.child.try_wait().unwrap().is_none(), "the app ended:\n{}", self.words());
+            assert!(
+                self.child.try_wait().unwrap().is_none(),
+                "the app ended:\n{}",
+                self.words()
+            );
             self.api.send("GET", "/api/status", None)
         });
     }
@@ -112,12 +127,19 @@ pub fn program() -> PathBuf {
 
 /// Where files are kept for people to look at, beside what was built.
 pub fn artefacts() -> PathBuf {
-    Path::new(BUILT).ancestors().nth(2).unwrap().join("artefacts/desktop")
+    Path::new(BUILT)
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .join("artefacts/desktop")
 }
 
 /// A home of its own.
 pub fn home() -> TempDir {
-    tempfile::Builder::new().prefix("apoidea-desktop-").tempdir().unwrap()
+    tempfile::Builder::new()
+        .prefix("apoidea-desktop-")
+        .tempdir()
+        .unwrap()
 }
 
 /// Makes a home that of a volunteer who has agreed.
@@ -136,20 +158,40 @@ pub fn command(screen: &Screen, home: &Path) -> Command {
 /// Any program in this home; what it prints is kept there.
 pub fn at_home(screen: &Screen, program: impl AsRef<OsStr>, home: &Path) -> Command {
     let mut command = screen.command(program);
-    for name in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"] {
+    for name in [
+        "HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "XDG_CACHE_HOME",
+        "XDG_RUNTIME_DIR",
+    ] {
         command.env(name, home);
     }
     // There is no graphics card behind this screen.
-    command.env("WEBKIT_DISABLE_COMPOSITING_MODE", "1").env("LIBGL_ALWAYS_SOFTWARE", "1");
-    let log = File::options().create(true).append(true).open(home.join("words")).unwrap();
-    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+    command
+        .env("WEBKIT_DISABLE_COMPOSITING_MODE", "1")
+        .env("LIBGL_ALWAYS_SOFTWARE", "1");
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(home.join("words"))
+        .unwrap();
+    command
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log);
     command
 }
 
 /// The words of the app's command line: this home, and a peer that keeps to itself.
 pub fn words(home: &Path) -> Vec<String> {
     let place = |name: &str| home.join(name).display().to_string();
-    let mut words = vec!["--data".to_owned(), place("data"), "--config".to_owned(), place("apoidea.toml")];
+    let mut words = vec![
+        "--data".to_owned(),
+        place("data"),
+        "--config".to_owned(),
+        place("apoidea.toml"),
+    ];
     for setting in [
         "api.port=0",
         "archive.keep_free_mib=0",

@@ -1,4 +1,5 @@
-//! A peer that does not run leaves no dead icon: the menu says what happened and offers to begin anew.
+//! A peer that does not run leaves no dead icon: the menu says what happened and offers to begin
+//! anew.
 
 use crate::{
     app::{App, agree, home},
@@ -24,7 +25,9 @@ fn a_peer_that_does_not_start_is_explained_and_can_be_started_again() {
     screen.press(&["Escape"]);
     fs::write(app.home().join("apoidea.toml"), "").unwrap();
     menu::choose_in(&screen, &menu::CRASHED, &["Restart"]);
-    app.wait("the peer to run after all", |status| status["state"] != "stopping");
+    app.wait("the peer to run after all", |status| {
+        status["state"] != "stopping"
+    });
     // The app began anew as another process, which is asked to end like any other.
     app.ask("POST", "/api/quit");
     app.ended();

@@ -15,19 +15,30 @@ pub fn of(id: u32) -> Vec<u32> {
 
 /// The names of a process's descendants.
 pub fn names(id: u32) -> Vec<String> {
-    let name = |id: u32| fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default().trim().to_owned();
+    let name = |id: u32| {
+        fs::read_to_string(format!("/proc/{id}/comm"))
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
     of(id).into_iter().skip(1).map(name).collect()
 }
 
 /// Resident memory of one process, in MiB.
 pub fn resident_mib(id: u32) -> f64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let kib =
-        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok());
+    let kib = status.lines().find_map(|line| {
+        line.strip_prefix("VmRSS:")?
+            .trim()
+            .strip_suffix(" kB")?
+            .parse()
+            .ok()
+    });
     kib.map_or(0.0, |kib: f64| kib / 1024.0)
 }
 
-/// Seconds of processor time that a process and its descendants have taken, in user and system mode.
+/// Seconds of processor time that a process and its descendants have taken, in user and system
+/// mode.
 pub fn processor_seconds(id: u32) -> f64 {
     of(id).into_iter().filter_map(own_seconds).sum()
 }
@@ -42,9 +53,16 @@ fn own_seconds(id: u32) -> Option<f64> {
 }
 
 fn children(id: u32) -> Vec<u32> {
-    let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    let tasks = fs::read_dir(format!("/proc/{id}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     lists
-        .flat_map(|list| list.split_ascii_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>())
+        .flat_map(|list| {
+            list.split_ascii_whitespace()
+                .filter_map(|id| id.parse().ok())
+                .collect::<Vec<_>>()
+        })
         .collect()
 }

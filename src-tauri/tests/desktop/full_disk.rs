@@ -24,9 +24,13 @@ impl SmallDisk {
     /// `None` where that is not permitted.
     fn mount(at: PathBuf) -> Option<Self> {
         fs::create_dir_all(&at).unwrap();
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=100m", "tmpfs"]).arg(&at).output();
-        mounted.is_ok_and(|output| output.status.success()).then_some(SmallDisk(at))
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=100m", "tmpfs"])
+            .arg(&at)
+            .output();
+        mounted
+            .is_ok_and(|output| output.status.success())
+            .then_some(SmallDisk(at))
     }
 
     fn fill(&self) {
@@ -50,7 +54,8 @@ fn run_into_trouble(app: &App) {
         refused += 1;
         let domain = format!("{}{refused}.example", "long-name-".repeat(5));
         app.send("POST", "/api/refusals", Some(json!({ "domain": domain })));
-        app.send("GET", "/api/status", None).filter(|status| !status["attention"].is_null())
+        app.send("GET", "/api/status", None)
+            .filter(|status| !status["attention"].is_null())
     });
 }
 
@@ -80,5 +85,8 @@ fn the_app_quits_in_time_although_the_disk_is_full() {
     let chosen = Instant::now();
     app.ended();
     assert!(chosen.elapsed() < QUIT_WITHIN, "{:?}", chosen.elapsed());
-    assert!(!says_where_it_is(app.home()), "an address is left where nobody answers");
+    assert!(
+        !says_where_it_is(app.home()),
+        "an address is left where nobody answers"
+    );
 }

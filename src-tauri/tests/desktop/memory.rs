@@ -1,5 +1,5 @@
-//! What the tray app takes beside the peer without it, and whether windows leave anything behind. Figures for
-//! `docs/desktop.md`; the release build is measured with `--release`.
+//! What the tray app takes beside the peer without it, and whether windows leave anything behind.
+//! Figures for `docs/desktop.md`; the release build is measured with `--release`.
 
 use crate::{
     app::{App, home, program},
@@ -25,14 +25,27 @@ const REST: Duration = Duration::from_secs(40);
 fn headless(home: &Path) -> Child {
     let program = program().with_file_name("apoidea");
     let mut command = Command::new(program);
-    command.arg("--data").arg(home.join("data")).arg("--config").arg(home.join("apoidea.toml"));
-    for setting in
-        ["api.port=0", "network.port=0", "network.listen=[\"127.0.0.1\"]", "network.local_network=off"]
-    {
+    command
+        .arg("--data")
+        .arg(home.join("data"))
+        .arg("--config")
+        .arg(home.join("apoidea.toml"));
+    for setting in [
+        "api.port=0",
+        "network.port=0",
+        "network.listen=[\"127.0.0.1\"]",
+        "network.local_network=off",
+    ] {
         command.args(["--set", setting]);
     }
-    command.arg("run").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().expect("build it first: cargo build -p apoidea")
+    command
+        .arg("run")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+        .spawn()
+        .expect("build it first: cargo build -p apoidea")
 }
 
 fn rest() {
@@ -41,7 +54,10 @@ fn rest() {
 
 /// All processes of the app together, in MiB.
 fn resident(app: &App) -> f64 {
-    family::of(app.id()).into_iter().map(family::resident_mib).sum()
+    family::of(app.id())
+        .into_iter()
+        .map(family::resident_mib)
+        .sum()
 }
 
 #[test]
@@ -65,10 +81,16 @@ fn the_tray_costs_little_and_windows_leave_nothing_behind() {
         let window = screen.wait_for_window("Apoidea");
         if opening == 1 {
             screen.picture_of_page("memory", &window);
-            println!("window open: {:.1} MiB in {} processes", resident(&app), family::of(app.id()).len());
+            println!(
+                "window open: {:.1} MiB in {} processes",
+                resident(&app),
+                family::of(app.id()).len()
+            );
         }
         screen.close_window("Apoidea");
-        wait("the viewer to end", || family::names(app.id()).is_empty().then_some(()));
+        wait("the viewer to end", || {
+            family::names(app.id()).is_empty().then_some(())
+        });
         after.push(resident(&app));
         if opening % 10 == 0 {
             println!("after {opening} windows: {:.1} MiB", resident(&app));

@@ -59,12 +59,21 @@ impl Notepad {
 
     /// Is it the window that is typed into?
     pub fn has_focus(&self) -> bool {
-        self.connection.get_input_focus().unwrap().reply().is_ok_and(|focus| focus.focus == self.window)
+        self.connection
+            .get_input_focus()
+            .unwrap()
+            .reply()
+            .is_ok_and(|focus| focus.focus == self.window)
     }
 
     /// A window inside it that can be seen.
     pub fn child(&self) -> Option<u32> {
-        let tree = self.connection.query_tree(self.window).unwrap().reply().unwrap();
+        let tree = self
+            .connection
+            .query_tree(self.window)
+            .unwrap()
+            .reply()
+            .unwrap();
         tree.children.first().copied()
     }
 
@@ -77,6 +86,8 @@ impl Notepad {
     /// Keys that were pressed in it since the last time.
     pub fn keys(&self) -> usize {
         let events = std::iter::from_fn(|| self.connection.poll_for_event().unwrap());
-        events.filter(|event| matches!(event, Event::KeyPress(_))).count()
+        events
+            .filter(|event| matches!(event, Event::KeyPress(_)))
+            .count()
     }
 }

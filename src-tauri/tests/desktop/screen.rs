@@ -73,7 +73,13 @@ impl Screen {
             .spawn()
             .unwrap();
         let address = first_line(&mut bus);
-        let mut screen = Screen { display, server_id, bus: address, parts: vec![bus, server], _turn: turn };
+        let mut screen = Screen {
+            display,
+            server_id,
+            bus: address,
+            parts: vec![bus, server],
+            _turn: turn,
+        };
         screen.run("openbox", &[]);
         screen.run(
             "trayer",
@@ -111,7 +117,9 @@ impl Screen {
     /// A program on this desktop.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
-        command.env("DISPLAY", &self.display).env("DBUS_SESSION_BUS_ADDRESS", &self.bus);
+        command
+            .env("DISPLAY", &self.display)
+            .env("DBUS_SESSION_BUS_ADDRESS", &self.bus);
         command
             .env("GTK_THEME", "Adwaita")
             .env_remove("WAYLAND_DISPLAY")
@@ -121,33 +129,63 @@ impl Screen {
     }
 
     fn run(&mut self, program: &str, arguments: &[&str]) {
-        let part = self.command(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let part = self
+            .command(program)
+            .args(arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
         self.parts.insert(0, part.unwrap());
     }
 
     fn xdotool(&self, arguments: &[&str]) -> Option<String> {
         let output = self.command("xdotool").args(arguments).output().unwrap();
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
     /// Keeps a picture of the whole screen.
     pub fn picture(&self, name: &str) -> PathBuf {
         let file = artefact(&format!("{name}.png"));
-        assert!(self.command("import").args(["-window", "root"]).arg(&file).status().unwrap().success());
+        assert!(
+            self.command("import")
+                .args(["-window", "root"])
+                .arg(&file)
+                .status()
+                .unwrap()
+                .success()
+        );
         file
     }
 
-    /// Keeps a picture of the whole screen once a window's page is drawn: an empty window has one colour.
+    /// Keeps a picture of the whole screen once a window's page is drawn: an empty window has one
+    /// colour.
     pub fn picture_of_page(&self, name: &str, window: &str) {
-        wait("a page to be drawn", || (self.colours_of(window) > COLOURS_WITHOUT_PAGE).then_some(()));
+        wait("a page to be drawn", || {
+            (self.colours_of(window) > COLOURS_WITHOUT_PAGE).then_some(())
+        });
         self.picture(name);
     }
 
     fn colours_of(&self, window: &str) -> u32 {
         let file = artefact("window.png");
-        let taken = self.command("import").args(["-window", window]).arg(&file).status().unwrap();
-        let counted = Command::new("identify").args(["-format", "%k"]).arg(&file).output().unwrap();
-        let colours = String::from_utf8_lossy(&counted.stdout).trim().parse().unwrap_or_default();
+        let taken = self
+            .command("import")
+            .args(["-window", window])
+            .arg(&file)
+            .status()
+            .unwrap();
+        let counted = Command::new("identify")
+            .args(["-format", "%k"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        let colours = String::from_utf8_lossy(&counted.stdout)
+            .trim()
+            .parse()
+            .unwrap_or_default();
         if taken.success() { colours } else { 0 }
     }
 
@@ -168,16 +206,33 @@ impl Screen {
     fn shows_tooltip(&self) -> Result<bool, Box<dyn Error>> {
         let (connection, number) = x11rb::connect(Some(&self.display))?;
         let atom = |name: &str| {
-            Ok::<_, Box<dyn Error>>(connection.intern_atom(false, name.as_bytes())?.reply()?.atom)
+            Ok::<_, Box<dyn Error>>(
+                connection
+                    .intern_atom(false, name.as_bytes())?
+                    .reply()?
+                    .atom,
+            )
         };
-        let (kind, tooltip) = (atom("_NET_WM_WINDOW_TYPE")?, atom("_NET_WM_WINDOW_TYPE_TOOLTIP")?);
-        let all = connection.query_tree(connection.setup().roots[number].root)?.reply()?.children;
+        let (kind, tooltip) = (
+            atom("_NET_WM_WINDOW_TYPE")?,
+            atom("_NET_WM_WINDOW_TYPE_TOOLTIP")?,
+        );
+        let all = connection
+            .query_tree(connection.setup().roots[number].root)?
+            .reply()?
+            .children;
         let shown = all.into_iter().filter(|window| {
-            let is_tooltip = connection.get_property(false, *window, kind, AtomEnum::ATOM, 0, 8).ok();
-            let is_tooltip =
-                is_tooltip.and_then(|asked| Some(asked.reply().ok()?.value32()?.any(|one| one == tooltip)));
-            let looks = connection.get_window_attributes(*window).ok().and_then(|asked| asked.reply().ok());
-            is_tooltip == Some(true) && looks.is_some_and(|looks| looks.map_state == MapState::VIEWABLE)
+            let is_tooltip = connection
+                .get_property(false, *window, kind, AtomEnum::ATOM, 0, 8)
+                .ok();
+            let is_tooltip = is_tooltip
+                .and_then(|asked| Some(asked.reply().ok()?.value32()?.any(|one| one == tooltip)));
+            let looks = connection
+                .get_window_attributes(*window)
+                .ok()
+                .and_then(|asked| asked.reply().ok());
+            is_tooltip == Some(true)
+                && looks.is_some_and(|looks| looks.map_state == MapState::VIEWABLE)
         });
         Ok(shown.count() > 0)
     }
@@ -185,14 +240,25 @@ impl Screen {
     /// The menus that are open.
     pub fn menus(&self) -> Vec<Menu> {
         let found = self.xdotool(&["search", "--onlyvisible", "--name", &format!("^{PROGRAM}$")]);
-        let menus = found.iter().flat_map(|found| found.lines()).filter_map(|window| self.menu(window));
+        let menus = found
+            .iter()
+            .flat_map(|found| found.lines())
+            .filter_map(|window| self.menu(window));
         menus.filter(|menu| menu.height > SMALLEST_MENU).collect()
     }
 
     fn menu(&self, window: &str) -> Option<Menu> {
         let said = self.xdotool(&["getwindowgeometry", "--shell", window])?;
-        let value = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)?.parse().ok());
-        Some(Menu { x: value("X=")?, y: value("Y=")?, width: value("WIDTH=")?, height: value("HEIGHT=")? })
+        let value = |name: &str| {
+            said.lines()
+                .find_map(|line| line.strip_prefix(name)?.parse().ok())
+        };
+        Some(Menu {
+            x: value("X=")?,
+            y: value("Y=")?,
+            width: value("WIDTH=")?,
+            height: value("HEIGHT=")?,
+        })
     }
 
     /// Moves the mouse.
@@ -225,7 +291,9 @@ impl Screen {
 
     /// Waits until no window has this title.
     pub fn wait_for_no_window(&self, title: &str) {
-        wait(&format!("the window {title:?} to go"), || self.window(title).is_none().then_some(()));
+        wait(&format!("the window {title:?} to go"), || {
+            self.window(title).is_none().then_some(())
+        });
     }
 
     /// A window with this title that can be seen.
@@ -245,10 +313,15 @@ impl Screen {
     fn ask_to_close(&self, window: u32) -> Result<(), Box<dyn Error>> {
         let (connection, number) = x11rb::connect(Some(&self.display))?;
         let root = connection.setup().roots[number].root;
-        let close = connection.intern_atom(false, b"_NET_CLOSE_WINDOW")?.reply()?.atom;
+        let close = connection
+            .intern_atom(false, b"_NET_CLOSE_WINDOW")?
+            .reply()?
+            .atom;
         let wish = ClientMessageEvent::new(32, window, close, [0; 5]);
         let listeners = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::SUBSTRUCTURE_REDIRECT;
-        connection.send_event(false, root, listeners, wish)?.check()?;
+        connection
+            .send_event(false, root, listeners, wish)?
+            .check()?;
         Ok(())
     }
 }
@@ -290,6 +363,8 @@ pub fn artefact(name: &str) -> PathBuf {
 
 fn first_line(child: &mut Child) -> String {
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     line.trim().to_owned()
 }

@@ -1,4 +1,5 @@
-//! The screensaver: opens by itself, keeps nobody awake, and goes at the first key, which is not lost.
+//! The screensaver: opens by itself, keeps nobody awake, and goes at the first key, which is not
+//! lost.
 
 use crate::{
     app::{self, App},
@@ -10,7 +11,9 @@ use crate::{
 use serde_json::json;
 
 fn idle_ms(app: &App) -> u64 {
-    app.ask("GET", "/api/status")["readings"]["idle_ms"].as_u64().unwrap_or_default()
+    app.ask("GET", "/api/status")["readings"]["idle_ms"]
+        .as_u64()
+        .unwrap_or_default()
 }
 
 #[test]
@@ -26,15 +29,20 @@ fn the_screensaver_comes_by_itself_and_goes_at_the_first_key_which_is_not_lost()
     assert!(notepad.has_focus(), "the screensaver is typed into");
     let before = idle_ms(&app);
     assert!(before >= 10_000, "{before}");
-    // Time goes on without input: nothing that the screensaver does counts as some, or forbids the machine to sleep.
-    app.wait("more idle time", |status| status["readings"]["idle_ms"].as_u64() >= Some(before + 3000));
+    // Time goes on without input: nothing that the screensaver does counts as some, or forbids the
+    // machine to sleep.
+    app.wait("more idle time", |status| {
+        status["readings"]["idle_ms"].as_u64() >= Some(before + 3000)
+    });
     assert!(app.ask("GET", "/api/status")["allowance"]["reason"]["code"] != "full_screen");
 
     assert_eq!(notepad.keys(), 0);
     screen.press(&["a"]);
     wait("the key", || (notepad.keys() == 1).then_some(()));
     screen.wait_for_no_window("Apoidea");
-    wait("the viewer to end", || family::names(app.id()).is_empty().then_some(()));
+    wait("the viewer to end", || {
+        family::names(app.id()).is_empty().then_some(())
+    });
 
     // From the menu, and gone when the mouse moves.
     app.prefer(json!({ "desktop": { "screensaver_seconds": 0 } }));
@@ -56,17 +64,24 @@ fn the_screensaver_is_drawn_in_the_window_that_xscreensaver_names() {
     let app = App::start_agreed(&screen);
     let canvas = Notepad::open(&screen);
     let mut command = app::command(&screen, app.home());
-    let mut guest =
-        command.args(["-root", "-window-id", &format!("{:#x}", canvas.window())]).spawn().unwrap();
+    let mut guest = command
+        .args(["-root", "-window-id", &format!("{:#x}", canvas.window())])
+        .spawn()
+        .unwrap();
     let inside = wait("a window inside", || canvas.child());
     wait("the window to fill it", || {
         (canvas.size_of(inside) == canvas.size_of(canvas.window())).then_some(())
     });
     screen.picture_of_page("inside", &inside.to_string());
     // That is how XScreenSaver ends it.
-    let ended = std::process::Command::new("kill").arg(guest.id().to_string()).status().unwrap();
+    let ended = std::process::Command::new("kill")
+        .arg(guest.id().to_string())
+        .status()
+        .unwrap();
     assert!(ended.success());
     guest.wait().unwrap();
-    wait("the window to be empty", || canvas.child().is_none().then_some(()));
+    wait("the window to be empty", || {
+        canvas.child().is_none().then_some(())
+    });
     app.ask("GET", "/api/status");
 }

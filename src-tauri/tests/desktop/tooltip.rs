@@ -8,12 +8,19 @@ use crate::{
 use zbus::blocking::Proxy;
 
 fn wait_for_title(icon: &Proxy<'_>, is_it: impl Fn(&str) -> bool) -> String {
-    wait("a title", || icon.get_property::<String>("Title").ok().filter(|title| is_it(title)))
+    wait("a title", || {
+        icon.get_property::<String>("Title")
+            .ok()
+            .filter(|title| is_it(title))
+    })
 }
 
 /// What the peer says about itself.
 fn reason(app: &App) -> String {
-    app.ask("GET", "/api/status")["reason"].as_str().unwrap().to_owned()
+    app.ask("GET", "/api/status")["reason"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
@@ -25,7 +32,9 @@ fn a_tray_on_the_bus_is_told_how_things_stand_and_when_that_changes() {
     let watcher = Watcher::start(&screen);
     let app = App::start_agreed(&screen);
     let icon = watcher.icon();
-    wait_for_title(&icon, |title| title.starts_with(&format!("Apoidea: {}", reason(&app))));
+    wait_for_title(&icon, |title| {
+        title.starts_with(&format!("Apoidea: {}", reason(&app)))
+    });
 
     let mut changes = icon.receive_signal("NewTitle").unwrap();
     app.ask("POST", "/api/pause");

@@ -22,7 +22,9 @@ fn is_snoozed(status: &Value) -> bool {
 
 /// Waits until a window is closed with all that showed it.
 fn wait_for_no_viewer(app: &App) {
-    wait("the window's processes to end", || family::names(app.id()).is_empty().then_some(()));
+    wait("the window's processes to end", || {
+        family::names(app.id()).is_empty().then_some(())
+    });
 }
 
 #[test]
@@ -42,8 +44,12 @@ fn a_volunteer_can_do_everything_from_the_tray() {
     screen.wait_for_window("Apoidea");
     app.ask("POST", "/api/resume");
     app.wait("the crawl to begin", |status| !is_paused(status));
-    wait("the consent to be kept", || app.home().join("data/welcomed").exists().then_some(()));
-    app.wait_for("the peer to set out", "/api/peers", |peers| peers["standing"] == "alone");
+    wait("the consent to be kept", || {
+        app.home().join("data/welcomed").exists().then_some(())
+    });
+    app.wait_for("the peer to set out", "/api/peers", |peers| {
+        peers["standing"] == "alone"
+    });
     screen.close_window("Apoidea");
     wait_for_no_viewer(&app);
 
@@ -57,7 +63,9 @@ fn a_volunteer_can_do_everything_from_the_tray() {
     choose(&screen, &["Resources", "Gentle"]);
     preferences(&app, "the preset", |all| all["preset"] == "gentle");
     choose(&screen, &["Resources", "CPU", "50"]);
-    preferences(&app, "the CPU share", |all| all["full"]["cpu_percent"] == 50);
+    preferences(&app, "the CPU share", |all| {
+        all["full"]["cpu_percent"] == 50
+    });
     choose(&screen, &["Run", "Always"]);
     preferences(&app, "always", |all| all["run"] == "always");
     choose(&screen, &["Snooze", "1 hour"]);
@@ -66,12 +74,18 @@ fn a_volunteer_can_do_everything_from_the_tray() {
     // The preset lets it pause for other reasons.
     app.wait("the snooze to end", |status| !is_snoozed(status));
     choose(&screen, &["Screensaver", "After 10 minutes"]);
-    preferences(&app, "the screensaver's time", |all| all["desktop"]["screensaver_seconds"] == 600);
+    preferences(&app, "the screensaver's time", |all| {
+        all["desktop"]["screensaver_seconds"] == 600
+    });
     choose(&screen, &["Notifications"]);
-    preferences(&app, "silence", |all| all["desktop"]["notifications"] == "off");
+    preferences(&app, "silence", |all| {
+        all["desktop"]["notifications"] == "off"
+    });
     choose(&screen, &["Start at login"]);
     let entry = app.home().join(".config/autostart/Apoidea.desktop");
-    wait("an entry among the session's programs", || entry.exists().then_some(()));
+    wait("an entry among the session's programs", || {
+        entry.exists().then_some(())
+    });
 
     choose(&screen, &["Open dashboard"]);
     screen.picture_of_page("dashboard", &screen.wait_for_window("Apoidea"));
@@ -86,6 +100,9 @@ fn a_volunteer_can_do_everything_from_the_tray() {
     choose(&screen, &["Quit"]);
     let status = app.ended();
     assert!(status.success(), "{status:?}\n{}", app.words());
-    assert!(!app.home().join("data/api-address").exists(), "the peer did not leave in good order");
+    assert!(
+        !app.home().join("data/api-address").exists(),
+        "the peer did not leave in good order"
+    );
     screen.wait_for_no_window("Apoidea");
 }

@@ -24,18 +24,32 @@ impl Watcher {
     /// Puts one on a screen's bus.
     pub fn start(screen: &Screen) -> Self {
         let item = Arc::default();
-        let service = Service { item: Arc::clone(&item) };
+        let service = Service {
+            item: Arc::clone(&item),
+        };
         let builder = connection::Builder::address(screen.bus()).unwrap();
-        let builder = builder.serve_at("/StatusNotifierWatcher", service).unwrap().name(WATCHER).unwrap();
-        Watcher { bus: builder.build().unwrap(), item }
+        let builder = builder
+            .serve_at("/StatusNotifierWatcher", service)
+            .unwrap()
+            .name(WATCHER)
+            .unwrap();
+        Watcher {
+            bus: builder.build().unwrap(),
+            item,
+        }
     }
 
     /// The icon, once it has come.
     pub fn icon(&self) -> Proxy<'_> {
         let (name, path) = wait("an icon", || self.item.lock().unwrap().clone());
-        let builder = zbus::blocking::proxy::Builder::new(&self.bus).interface(ITEM).unwrap();
+        let builder = zbus::blocking::proxy::Builder::new(&self.bus)
+            .interface(ITEM)
+            .unwrap();
         let builder = builder.destination(name).unwrap().path(path).unwrap();
-        builder.cache_properties(zbus::proxy::CacheProperties::No).build().unwrap()
+        builder
+            .cache_properties(zbus::proxy::CacheProperties::No)
+            .build()
+            .unwrap()
     }
 }
 

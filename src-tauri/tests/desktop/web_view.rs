@@ -1,4 +1,5 @@
-//! The dashboard in the app's own web view, driven through `tauri-driver`: every page, a setting changed, news as they come.
+//! The dashboard in the app's own web view, driven through `tauri-driver`: every page, a setting
+//! changed, news as they come.
 
 use crate::{
     api::Api,
@@ -16,7 +17,9 @@ use std::{
 
 /// Where Debian keeps WebKit's own half of the driver.
 const WEBKIT_DRIVER: &str = "/usr/bin/WebKitWebDriver";
-const PAGES: [&str; 6] = ["overview", "domains", "peers", "settings", "activity", "about"];
+const PAGES: [&str; 6] = [
+    "overview", "domains", "peers", "settings", "activity", "about",
+];
 /// Counts what goes wrong on the page from now on.
 const LISTEN: &str = "window.complaints = []; addEventListener('error', (event) => complaints.push(event.message)); \
     const say = console.error; console.error = (...words) => { complaints.push(words.join(' ')); say(...words); };";
@@ -33,7 +36,14 @@ impl View {
     fn open(screen: &Screen, driver: &str, home: &Path) -> Self {
         let [port, native] = [free_port(), free_port()];
         let driver = at_home(screen, driver, home)
-            .args(["--port", &port, "--native-port", &native, "--native-driver", WEBKIT_DRIVER])
+            .args([
+                "--port",
+                &port,
+                "--native-port",
+                &native,
+                "--native-driver",
+                WEBKIT_DRIVER,
+            ])
             .spawn()
             .unwrap();
         let api = Api::of(home);
@@ -44,23 +54,42 @@ impl View {
             api.answer(api.request("POST", &url).body(wanted.to_string()))
         });
         let session = format!("{url}/{}", session["value"]["sessionId"].as_str().unwrap());
-        View { driver, session, api }
+        View {
+            driver,
+            session,
+            api,
+        }
     }
 
     fn send(&self, method: &str, path: &str, body: Value) -> Option<Value> {
         let request = self.api.request(method, &format!("{}{path}", self.session));
-        let request = if method == "GET" { request } else { request.body(body.to_string()) };
-        self.api.answer(request).map(|mut answer| answer["value"].take())
+        let request = if method == "GET" {
+            request
+        } else {
+            request.body(body.to_string())
+        };
+        self.api
+            .answer(request)
+            .map(|mut answer| answer["value"].take())
     }
 
     /// What a script on the page gives back.
     fn run(&self, script: &str) -> Value {
-        self.send("POST", "/execute/sync", json!({ "script": script, "args": [] })).unwrap_or_default()
+        self.send(
+            "POST",
+            "/execute/sync",
+            json!({ "script": script, "args": [] }),
+        )
+        .unwrap_or_default()
     }
 
     fn element(&self, xpath: &str) -> String {
         wait(xpath, || {
-            let found = self.send("POST", "/element", json!({ "using": "xpath", "value": xpath }))?;
+            let found = self.send(
+                "POST",
+                "/element",
+                json!({ "using": "xpath", "value": xpath }),
+            )?;
             let id = found.as_object()?.values().next()?.as_str()?;
             Some(format!("/element/{id}"))
         })
@@ -68,7 +97,11 @@ impl View {
 
     fn click(&self, xpath: &str) {
         let element = self.element(xpath);
-        assert!(self.send("POST", &format!("{element}/click"), json!({})).is_some(), "{xpath}");
+        assert!(
+            self.send("POST", &format!("{element}/click"), json!({}))
+                .is_some(),
+            "{xpath}"
+        );
     }
 
     /// Writes into a field as a person does, and leaves it.
@@ -76,13 +109,21 @@ impl View {
         let element = self.element(xpath);
         self.send("POST", &format!("{element}/clear"), json!({}));
         let keys = format!("{text}\u{e004}");
-        assert!(self.send("POST", &format!("{element}/value"), json!({ "text": keys })).is_some(), "{xpath}");
+        assert!(
+            self.send("POST", &format!("{element}/value"), json!({ "text": keys }))
+                .is_some(),
+            "{xpath}"
+        );
     }
 
     fn picture(&self, name: &str) {
         let picture = self.send("GET", "/screenshot", Value::Null).unwrap();
         let bytes = BASE64_STANDARD.decode(picture.as_str().unwrap()).unwrap();
-        fs::write(crate::screen::artefact(&format!("web-view-{name}.png")), bytes).unwrap();
+        fs::write(
+            crate::screen::artefact(&format!("web-view-{name}.png")),
+            bytes,
+        )
+        .unwrap();
     }
 }
 
@@ -95,7 +136,12 @@ impl Drop for View {
 }
 
 fn free_port() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+        .to_string()
 }
 
 /// The driver, if it is there: `make test` builds it and says where.
@@ -116,10 +162,13 @@ fn the_dashboard_works_in_the_apps_own_web_view() {
     view.element("//h1[text()='Welcome to Apoidea']");
     view.run(LISTEN);
     view.picture("welcome");
-    view.api.wait("the peer to wait for consent", |status| status["state"] == "paused");
+    view.api.wait("the peer to wait for consent", |status| {
+        status["state"] == "paused"
+    });
     view.click("//button[text()='Begin']");
     view.element("//h1[text()='Overview']");
-    view.api.wait("the crawl to begin", |status| status["state"] != "paused");
+    view.api
+        .wait("the crawl to begin", |status| status["state"] != "paused");
 
     for page in PAGES {
         view.run(&format!("location.hash = '#/{page}'"));
@@ -130,19 +179,23 @@ fn the_dashboard_works_in_the_apps_own_web_view() {
                 .as_bool()
                 .filter(|is| *is)
         });
-        let beyond =
-            view.run("const page = document.documentElement; return page.scrollWidth - page.clientWidth");
+        let beyond = view.run(
+            "const page = document.documentElement; return page.scrollWidth - page.clientWidth",
+        );
         assert_eq!(beyond, 0, "{page} is wider than the window");
         view.picture(page);
     }
 
     view.run("location.hash = '#/settings'");
     view.fill("//input[@id='memory_mib']", "300");
-    view.api.wait_for("the memory", "/api/preferences", |all| all["memory_mib"] == 300);
+    view.api.wait_for("the memory", "/api/preferences", |all| {
+        all["memory_mib"] == 300
+    });
     view.run("location.hash = '#/overview'");
     view.api.ask("POST", "/api/pause");
     view.element("//p[contains(@class, 'reason')][contains(text(), 'Paused by you')]");
     view.click("//button[contains(., 'Resume')]");
-    view.api.wait("the pause to end", |status| status["state"] != "paused");
+    view.api
+        .wait("the pause to end", |status| status["state"] != "paused");
     assert_eq!(view.run("return window.complaints"), json!([]));
 }

@@ -21,27 +21,54 @@ pub(super) struct Reach {
 }
 
 /// What an answer names: with half of the ring dead, one answer in 256 names nobody who is alive.
-const ANSWER: Reach = Reach { before: 8, around: 3, after: 8 };
+const ANSWER: Reach = Reach {
+    before: 8,
+    around: 3,
+    after: 8,
+};
 /// What a redirect names.
-pub(super) const ONE: Reach = Reach { before: 1, around: 1, after: 1 };
+pub(super) const ONE: Reach = Reach {
+    before: 1,
+    around: 1,
+    after: 1,
+};
 /// What an own lookup begins with: as much as it can hold.
-pub(super) const OWN: Reach = Reach { before: 24, around: 24, after: 24 };
+pub(super) const OWN: Reach = Reach {
+    before: 24,
+    around: 24,
+    after: 24,
+};
 
 impl Ring {
-    pub(super) fn answer(&mut self, turn: &mut Turn<'_>, from: PeerId, id: RequestId, request: Request) {
-        let asker = Contact { id: from, addresses: self.asker_addresses(from, &request) };
+    pub(super) fn answer(
+        &mut self,
+        turn: &mut Turn<'_>,
+        from: PeerId,
+        id: RequestId,
+        request: Request,
+    ) {
+        let asker = Contact {
+            id: from,
+            addresses: self.asker_addresses(from, &request),
+        };
         let response = match request {
             _ if !self.has_position() => Response::Absent,
             Request::Ping => Response::Alive,
             Request::Neighbours if self.is_busy() => Response::Busy,
             Request::Neighbours => self.neighbours_as_seen_by(from, None),
             Request::Stabilize { .. } if self.is_busy() => Response::Busy,
-            Request::Stabilize { known, predecessors, .. } => {
+            Request::Stabilize {
+                known,
+                predecessors,
+                ..
+            } => {
                 let response = self.neighbours_as_seen_by(from, known);
                 self.consider(turn, &asker, predecessors);
                 response
             }
-            Request::Find { key, successors } => self.answer_find(turn, key, usize::from(successors)),
+            Request::Find { key, successors } => {
+                self.answer_find(turn, key, usize::from(successors))
+            }
             Request::Roster { digest, .. } => self.answer_roster(turn, &asker, digest),
             Request::Hello { .. } => {
                 self.take_greeting(turn, &asker);
@@ -59,22 +86,29 @@ impl Ring {
         self.operation != Operation::Idle
     }
 
-    /// Where to send an answer: the asker's own word, or nowhere in particular; the transport knows the way back.
+    /// Where to send an answer: the asker's own word, or nowhere in particular; the transport knows
+    /// the way back.
     fn asker_addresses(&self, from: PeerId, request: &Request) -> Addresses {
         match request {
             Request::Stabilize { addresses, .. }
             | Request::Roster { addresses, .. }
             | Request::Hello { addresses } => addresses.clone(),
             _ => {
-                let known = self.neighbours.successors().iter().chain(self.neighbours.predecessors());
+                let known = self
+                    .neighbours
+                    .successors()
+                    .iter()
+                    .chain(self.neighbours.predecessors());
                 let mut known = known.filter(|contact| contact.id == from);
-                known.next().map_or_else(|| Addresses::new(&[]), |contact| contact.addresses.clone())
+                known
+                    .next()
+                    .map_or_else(|| Addresses::new(&[]), |contact| contact.addresses.clone())
             }
         }
     }
 
-    /// A member greets. Between here and the first successor, it is the new first successor once it has told its
-    /// neighbours: a newcomer greets whom it takes for its predecessor.
+    /// A member greets. Between here and the first successor, it is the new first successor once it
+    /// has told its neighbours: a newcomer greets whom it takes for its predecessor.
     fn take_greeting(&mut self, turn: &mut Turn<'_>, asker: &Contact) {
         let is_next = |head: &Contact| asker.key().between(self.me.key(), head.key());
         if self.scale == Scale::Small {
@@ -94,9 +128,16 @@ impl Ring {
         let successors = if known == Some(version) {
             Successors::Unchanged
         } else {
-            Successors::List(version, Contacts::new(self.neighbours.successors().iter().cloned()))
+            Successors::List(
+                version,
+                Contacts::new(self.neighbours.successors().iter().cloned()),
+            )
         };
-        Response::Neighbours { predecessor, successors, scale: self.scale }
+        Response::Neighbours {
+            predecessor,
+            successors,
+            scale: self.scale,
+        }
     }
 
     /// Someone has this peer as its first successor.
@@ -111,11 +152,21 @@ impl Ring {
         if let Some(arc) = self.arc()
             && arc.contains(key)
         {
-            let list = self.neighbours.successors().iter().take(successors.min(self.settings.successors));
-            return Response::Owner { from: arc.from, successors: Contacts::new(list.cloned()) };
+            let list = self
+                .neighbours
+                .successors()
+                .iter()
+                .take(successors.min(self.settings.successors));
+            return Response::Owner {
+                from: arc.from,
+                successors: Contacts::new(list.cloned()),
+            };
         }
         let (before, after) = self.route(key, ANSWER, turn.now);
-        Response::Closer { before: Contacts::new(before), after: Contacts::new(after) }
+        Response::Closer {
+            before: Contacts::new(before),
+            after: Contacts::new(after),
+        }
     }
 
     fn answer_roster(&mut self, turn: &mut Turn<'_>, asker: &Contact, digest: u64) -> Response {
@@ -126,32 +177,61 @@ impl Ring {
             if !self.is_busy() {
                 self.rectify(turn, asker, None);
             }
-            let run = self.neighbours.run(&self.me).filter(|c| c.id != self.me.id && c.id != asker.id);
-            return Response::Roster { members: Contacts::new(run.cloned()) };
+            let run = self
+                .neighbours
+                .run(&self.me)
+                .filter(|c| c.id != self.me.id && c.id != asker.id);
+            return Response::Roster {
+                members: Contacts::new(run.cloned()),
+            };
         }
         self.meet_member(turn, asker);
         let is_same = self.roster.digest(self.me.id) == digest;
-        let members = self.roster.members().iter().filter(|member| !is_same && member.id != asker.id);
-        Response::Roster { members: Contacts::new(members.cloned()) }
+        let members = self
+            .roster
+            .members()
+            .iter()
+            .filter(|member| !is_same && member.id != asker.id);
+        Response::Roster {
+            members: Contacts::new(members.cloned()),
+        }
     }
 
-    /// Whom this peer knows around a key: some before it and, if its neighbourhood reaches that far, some after it;
-    /// nearest to the key first. Only peers that are nearer to it than this one.
+    /// Whom this peer knows around a key: some before it and, if its neighbourhood reaches that
+    /// far, some after it; nearest to the key first. Only peers that are nearer to it than this
+    /// one.
     pub(super) fn route(&self, key: Key, reach: Reach, now: Time) -> (Vec<Contact>, Vec<Contact>) {
         let me = self.me.key();
         let is_before = |c: &&Contact| c.key().between(me, key);
         let is_after = |c: &&Contact| c.key() == key || c.key().between(key, me);
         if self.scale == Scale::Small {
-            let before = self.roster.anticlockwise(key).take_while(is_before).take(reach.around);
-            let after = self.roster.clockwise(key).take_while(is_after).take(reach.after);
+            let before = self
+                .roster
+                .anticlockwise(key)
+                .take_while(is_before)
+                .take(reach.around);
+            let after = self
+                .roster
+                .clockwise(key)
+                .take_while(is_after)
+                .take(reach.after);
             return (before.cloned().collect(), after.cloned().collect());
         }
         if self.neighbours.span(key) {
             let run: Vec<&Contact> = self.neighbours.run(&self.me).collect();
             let first = run[0].key();
             let at = run.partition_point(|c| c.key() == first || c.key().between(first, key));
-            let before = run[..at].iter().copied().rev().take_while(is_before).take(reach.around);
-            let after = run[at..].iter().copied().take_while(is_after).take(reach.after);
+            let before = run[..at]
+                .iter()
+                .copied()
+                .rev()
+                .take_while(is_before)
+                .take(reach.around);
+            let after = run[at..]
+                .iter()
+                .copied()
+                .take_while(is_after)
+                .take(reach.after);
             return (before.cloned().collect(), after.cloned().collect());
         }
         let fingers = self.fingers.before(me, key);

@@ -14,7 +14,9 @@ use apoidea_model::PeerId;
 impl Ring {
     /// Sends the request that this purpose needs. Returns whether it is on its way.
     pub(super) fn ask(&mut self, turn: &mut Turn<'_>, to: &Contact, purpose: Purpose) -> bool {
-        let Some(request) = self.request(to.id, &purpose) else { return false };
+        let Some(request) = self.request(to.id, &purpose) else {
+            return false;
+        };
         self.ask_this(turn, to, purpose, request)
     }
 
@@ -26,7 +28,12 @@ impl Ring {
         request: Request,
     ) -> bool {
         let deadline = turn.now + self.round_trips.timeout(to.id, &self.settings);
-        let Some(id) = self.in_flight.register(to.clone(), purpose, turn.now, deadline) else { return false };
+        let Some(id) = self
+            .in_flight
+            .register(to.clone(), purpose, turn.now, deadline)
+        else {
+            return false;
+        };
         self.send(turn, to, Message::Request(id, request));
         true
     }
@@ -48,18 +55,30 @@ impl Ring {
                 let predecessors = (self.told != Some((to, version)))
                     .then(|| Contacts::new(self.neighbours.predecessors().iter().cloned()));
                 self.telling = version;
-                let known = self.known.filter(|(peer, _)| *peer == to).map(|(_, version)| version);
-                Request::Stabilize { addresses: addresses(), known, predecessors }
+                let known = self
+                    .known
+                    .filter(|(peer, _)| *peer == to)
+                    .map(|(_, version)| version);
+                Request::Stabilize {
+                    addresses: addresses(),
+                    known,
+                    predecessors,
+                }
             }
             Purpose::Adopt | Purpose::Join | Purpose::Merge => Request::Neighbours,
             Purpose::Rectify { .. } => Request::Ping,
-            Purpose::Roster => {
-                Request::Roster { addresses: addresses(), digest: self.roster.digest(self.me.id) }
-            }
-            Purpose::Hello | Purpose::Precede => Request::Hello { addresses: addresses() },
-            Purpose::Find { lookup, .. } => {
-                self.lookups.iter().find(|running| running.number == *lookup)?.request()
-            }
+            Purpose::Roster => Request::Roster {
+                addresses: addresses(),
+                digest: self.roster.digest(self.me.id),
+            },
+            Purpose::Hello | Purpose::Precede => Request::Hello {
+                addresses: addresses(),
+            },
+            Purpose::Find { lookup, .. } => self
+                .lookups
+                .iter()
+                .find(|running| running.number == *lookup)?
+                .request(),
         })
     }
 
@@ -69,14 +88,21 @@ impl Ring {
         if pending.attempt >= pending.purpose.attempts() {
             return self.take_silence(turn, pending);
         }
-        let Some(request) = self.request(pending.to.id, &pending.purpose) else { return };
+        let Some(request) = self.request(pending.to.id, &pending.purpose) else {
+            return;
+        };
         pending.attempt += 1;
         let is_last = pending.attempt >= pending.purpose.attempts();
         let patience = self.round_trips.timeout(pending.to.id, &self.settings) * pending.attempt;
         let is_stranger = !self.round_trips.has_measured(pending.to.id);
         let most = self.settings.most_timeout;
         // A stranger may be farther away than anyone measured so far.
-        pending.deadline = turn.now + if is_last && is_stranger { most } else { patience.min(most) };
+        pending.deadline = turn.now
+            + if is_last && is_stranger {
+                most
+            } else {
+                patience.min(most)
+            };
         let (to, id, purpose) = (pending.to.clone(), pending.id, pending.purpose.clone());
         self.in_flight.again(pending);
         self.send(turn, &to, Message::Request(id, request));
@@ -87,7 +113,8 @@ impl Ring {
 
     /// The transport cannot reach this peer: no need to wait any longer.
     pub(super) fn unreachable(&mut self, turn: &mut Turn<'_>, peer: PeerId) {
-        // Giving up on one request may send others, but never to the same peer: it is a suspect by then.
+        // Giving up on one request may send others, but never to the same peer: it is a suspect by
+        // then.
         while let Some(pending) = self.in_flight.to(peer) {
             self.take_silence(turn, pending);
         }
@@ -101,9 +128,12 @@ impl Ring {
         id: RequestId,
         response: Response,
     ) {
-        let Some(pending) = self.in_flight.answered(id, from) else { return };
+        let Some(pending) = self.in_flight.answered(id, from) else {
+            return;
+        };
         if pending.attempt == 1 {
-            self.round_trips.measured(from, turn.now.since(pending.sent));
+            self.round_trips
+                .measured(from, turn.now.since(pending.sent));
         }
         if response == Response::Absent {
             return self.take_silence(turn, pending);

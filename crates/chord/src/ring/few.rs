@@ -1,7 +1,8 @@
-//! While the ring is small: everyone knows everyone, and the ring is computed instead of negotiated.
+//! While the ring is small: everyone knows everyone, and the ring is computed instead of
+//! negotiated.
 //!
-//! A peer named by another is greeted before it counts; one that is silent is dropped. Each peer judges by its own
-//! experience only, so that no rumour can remove a living member.
+//! A peer named by another is greeted before it counts; one that is silent is dropped. Each peer
+//! judges by its own experience only, so that no rumour can remove a living member.
 
 use super::{Ring, Turn};
 use crate::{
@@ -13,8 +14,8 @@ use crate::{
 use apoidea_model::{PeerId, Time};
 use rand::RngExt;
 
-/// Rounds in which a peer that has counted too many for a roster is not talked out of it. Whoever joins at the same time
-/// is still counting, and would have everyone count again.
+/// Rounds in which a peer that has counted too many for a roster is not talked out of it. Whoever
+/// joins at the same time is still counting, and would have everyone count again.
 const COUNT_HOLDS: u32 = 6;
 
 impl Ring {
@@ -25,7 +26,9 @@ impl Ring {
 
     /// One round: compares rosters with the first successor and with someone else.
     pub(super) fn compare_rosters(&mut self, turn: &mut Turn<'_>) {
-        let Some(head) = self.neighbours.head().cloned() else { return self.start_over(turn) };
+        let Some(head) = self.neighbours.head().cloned() else {
+            return self.start_over(turn);
+        };
         let members = self.roster.members();
         let other = members[turn.rng.random_range(0..members.len())].clone();
         for member in self.roster.unheard() {
@@ -43,17 +46,30 @@ impl Ring {
         }
     }
 
-    /// A member has told whom it knows. Whoever only one of us knows is greeted: it is new, or dead.
+    /// A member has told whom it knows. Whoever only one of us knows is greeted: it is new, or
+    /// dead.
     pub(super) fn take_roster(&mut self, turn: &mut Turn<'_>, from: Contact, response: Response) {
-        let Response::Roster { members } = response else { return };
+        let Response::Roster { members } = response else {
+            return;
+        };
         self.meet_member(turn, &from);
         if self.scale == Scale::Large || members.as_slice().is_empty() {
             return;
         }
         let named = members.as_slice();
-        let is_unnamed = |mine: &&Contact| mine.id != from.id && named.iter().all(|c| c.id != mine.id);
-        let unnamed: Vec<Contact> = self.roster.members().iter().filter(is_unnamed).cloned().collect();
-        let unknown = named.iter().filter(|c| c.id != self.me.id && !self.roster.contains(c.id)).cloned();
+        let is_unnamed =
+            |mine: &&Contact| mine.id != from.id && named.iter().all(|c| c.id != mine.id);
+        let unnamed: Vec<Contact> = self
+            .roster
+            .members()
+            .iter()
+            .filter(is_unnamed)
+            .cloned()
+            .collect();
+        let unknown = named
+            .iter()
+            .filter(|c| c.id != self.me.id && !self.roster.contains(c.id))
+            .cloned();
         for member in unknown.collect::<Vec<_>>().into_iter().chain(unnamed) {
             self.greet(turn, &member);
         }
@@ -62,7 +78,8 @@ impl Ring {
     fn greet(&mut self, turn: &mut Turn<'_>, member: &Contact) {
         let is_asked = self.in_flight.is_asked(member.id, &Purpose::Hello);
         // A suspect may wait, unless the own ring already counts on it.
-        let may_wait = !self.roster.contains(member.id) && self.suspects.contains(member.id, turn.now);
+        let may_wait =
+            !self.roster.contains(member.id) && self.suspects.contains(member.id, turn.now);
         if !is_asked && !may_wait {
             self.ask(turn, member, Purpose::Hello);
         }
@@ -123,7 +140,8 @@ impl Ring {
     fn compute_neighbours(&mut self, turn: &mut Turn<'_>) {
         let me = self.me.key();
         self.neighbours.set_successors(self.roster.clockwise(me));
-        self.neighbours.set_predecessors(self.roster.anticlockwise(me));
+        self.neighbours
+            .set_predecessors(self.roster.anticlockwise(me));
         if self.roster.len() == 0 {
             return self.start_over(turn);
         }
@@ -143,8 +161,9 @@ impl Ring {
         self.hurry(turn);
     }
 
-    /// Someone keeps a roster: are we few? Not if this peer has just counted too many, and the other has not yet; not if
-    /// there are clearly more than a roster holds: an estimate from so few neighbours is rarely eight times too large.
+    /// Someone keeps a roster: are we few? Not if this peer has just counted too many, and the
+    /// other has not yet; not if there are clearly more than a roster holds: an estimate from so
+    /// few neighbours is rarely eight times too large.
     pub(super) fn may_be_few(&self, now: Time) -> bool {
         !self.has_just_counted_many(now) && self.size_estimate() < 8.0 * self.most_few() as f64
     }
@@ -152,15 +171,17 @@ impl Ring {
     /// Has the roster turned out too long a moment ago?
     pub(super) fn has_just_counted_many(&self, now: Time) -> bool {
         let holds = COUNT_HOLDS * self.settings.stabilize_every;
-        self.counted_many.is_some_and(|counted| now.since(counted) < holds)
+        self.counted_many
+            .is_some_and(|counted| now.since(counted) < holds)
     }
 
     /// Few enough again: whoever is in the lists is a member once it has answered.
     pub(super) fn become_few(&mut self, turn: &mut Turn<'_>) {
         // Without a predecessor the own arc would be guessed from the far end of the successors.
-        let (Some(head), Some(predecessor)) =
-            (self.neighbours.head().cloned(), self.neighbours.predecessor().cloned())
-        else {
+        let (Some(head), Some(predecessor)) = (
+            self.neighbours.head().cloned(),
+            self.neighbours.predecessor().cloned(),
+        ) else {
             return;
         };
         if self.suspects.contains(predecessor.id, turn.now) {

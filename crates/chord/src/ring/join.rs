@@ -1,4 +1,5 @@
-//! Coming and going: joining through remembered peers, starting over after isolation, leaving with a word.
+//! Coming and going: joining through remembered peers, starting over after isolation, leaving with
+//! a word.
 
 use super::{Operation, Ring, Turn};
 use crate::{
@@ -16,8 +17,8 @@ use std::time::Duration;
 
 /// Remembered peers asked in one attempt to join.
 const ENTRY_PEERS: usize = 4;
-/// Failed attempts after which a peer takes itself for the only one: about half a minute, as long as a machine that
-/// has just woken needs to find its network.
+/// Failed attempts after which a peer takes itself for the only one: about half a minute, as long
+/// as a machine that has just woken needs to find its network.
 const JOIN_ATTEMPTS: u32 = 5;
 /// Wait after the first failed attempt; doubles with each.
 const JOIN_AGAIN: Duration = Duration::from_secs(1);
@@ -36,10 +37,18 @@ impl Ring {
         }
     }
 
-    /// All successors are dead, or the machine slept too long: what was known of the ring only says whom to ask.
+    /// All successors are dead, or the machine slept too long: what was known of the ring only says
+    /// whom to ask.
     pub(super) fn start_over(&mut self, turn: &mut Turn<'_>) {
-        let known = self.neighbours.run(&self.me).cloned().chain(self.fingers.distinct());
-        for contact in known.chain(self.roster.members().iter().cloned()).collect::<Vec<_>>() {
+        let known = self
+            .neighbours
+            .run(&self.me)
+            .cloned()
+            .chain(self.fingers.distinct());
+        for contact in known
+            .chain(self.roster.members().iter().cloned())
+            .collect::<Vec<_>>()
+        {
             self.book.met(&contact, turn.rng);
         }
         self.forget_ring();
@@ -51,7 +60,8 @@ impl Ring {
         self.roster.clear();
         self.fingers.clear();
         self.in_flight.keep_lookups();
-        self.lookups.retain(|lookup| matches!(lookup.goal, Goal::User { .. }));
+        self.lookups
+            .retain(|lookup| matches!(lookup.goal, Goal::User { .. }));
         self.operation = Operation::Idle;
         self.precede_next = None;
         (self.known, self.told) = (None, None);
@@ -94,8 +104,11 @@ impl Ring {
 
     /// The owner of the own id has told its neighbours.
     pub(super) fn joined(&mut self, turn: &mut Turn<'_>, owner: Contact, response: Response) {
-        let Response::Neighbours { predecessor, successors: Successors::List(version, list), scale } =
-            response
+        let Response::Neighbours {
+            predecessor,
+            successors: Successors::List(version, list),
+            scale,
+        } = response
         else {
             return self.join_failed(turn);
         };
@@ -108,11 +121,16 @@ impl Ring {
         self.round_at = turn.now + turn.spread(self.settings.stabilize_every);
         match scale {
             Scale::Small => {
-                let before = if let Predecessor::Peer(before) = predecessor { Some(before) } else { None };
+                let before = if let Predecessor::Peer(before) = predecessor {
+                    Some(before)
+                } else {
+                    None
+                };
                 self.meet_ring(turn, owner, list.as_slice().iter().chain(&before));
             }
             Scale::Large => {
-                self.neighbours.set_successors([&owner].into_iter().chain(list.as_slice()));
+                self.neighbours
+                    .set_successors([&owner].into_iter().chain(list.as_slice()));
                 self.known = Some((owner.id, version));
                 self.last_round = turn.now;
                 self.stabilize(turn);
@@ -145,7 +163,10 @@ impl Ring {
             hearers.extend(predecessor.clone());
         }
         for hearer in hearers {
-            let notice = Notice::Leaving { predecessor: predecessor.clone(), successors: successors.clone() };
+            let notice = Notice::Leaving {
+                predecessor: predecessor.clone(),
+                successors: successors.clone(),
+            };
             self.tell(turn, &hearer, notice);
         }
     }
@@ -173,16 +194,27 @@ impl Ring {
         self.neighbours.remove(gone);
         self.known = None;
         if was_head {
-            after.into_vec().iter().for_each(|contact| self.book.met(contact, turn.rng));
+            after
+                .into_vec()
+                .iter()
+                .for_each(|contact| self.book.met(contact, turn.rng));
             self.hurry(turn);
         }
-        let was_predecessor = self.neighbours.predecessor().is_some_and(|current| current.id == gone);
+        let was_predecessor = self
+            .neighbours
+            .predecessor()
+            .is_some_and(|current| current.id == gone);
         if let Some(before) = before.filter(|before| was_predecessor && before.id != self.me.id) {
             self.try_predecessor(turn, before);
         }
     }
 
-    pub(super) fn new_lookup(&mut self, turn: &Turn<'_>, key: apoidea_model::Key, goal: Goal) -> Lookup {
+    pub(super) fn new_lookup(
+        &mut self,
+        turn: &Turn<'_>,
+        key: apoidea_model::Key,
+        goal: Goal,
+    ) -> Lookup {
         self.next_lookup = self.next_lookup.wrapping_add(1);
         let parallel = match goal {
             Goal::User { .. } | Goal::Join => self.settings.parallel,

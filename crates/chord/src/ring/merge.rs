@@ -1,8 +1,9 @@
 //! Finding another ring after a split, and growing together with it.
 //!
-//! Chord keeps two rings apart for ever once they are apart. So every peer looks itself up through some peer that it
-//! remembers: in one ring the answer is itself; another owner is the place in another ring. Whoever finds one adopts
-//! it and passes the word on; stabilisation does the rest (after Shafaat et al., Ring Unification, 2007).
+//! Chord keeps two rings apart for ever once they are apart. So every peer looks itself up through
+//! some peer that it remembers: in one ring the answer is itself; another owner is the place in
+//! another ring. Whoever finds one adopts it and passes the word on; stabilisation does the rest
+//! (after Shafaat et al., Ring Unification, 2007).
 
 use super::{Ring, Turn};
 use crate::{
@@ -29,10 +30,15 @@ impl Ring {
         }
     }
 
-    /// Looks the own id up through a remembered peer, rather not a neighbour: it would only say what is known.
+    /// Looks the own id up through a remembered peer, rather not a neighbour: it would only say
+    /// what is known.
     pub(super) fn check_now(&mut self, turn: &mut Turn<'_>) {
         let picked = self.book.pick(CHECK_CHOICE, turn.rng);
-        let is_far = |contact: &&Contact| self.neighbours.run(&self.me).all(|known| known.id != contact.id);
+        let is_far = |contact: &&Contact| {
+            self.neighbours
+                .run(&self.me)
+                .all(|known| known.id != contact.id)
+        };
         if let Some(through) = picked.iter().find(is_far).or(picked.first()).cloned() {
             self.check_through(turn, through);
         }
@@ -53,9 +59,13 @@ impl Ring {
         self.run_lookup(turn, lookup);
     }
 
-    /// Someone else owns our id: a ring that does not know us, or a neighbour that does not know us yet.
+    /// Someone else owns our id: a ring that does not know us, or a neighbour that does not know us
+    /// yet.
     pub(super) fn found_other_ring(&mut self, turn: &mut Turn<'_>, owner: &Contact) {
-        let is_known = self.neighbours.head().is_some_and(|head| head.id == owner.id);
+        let is_known = self
+            .neighbours
+            .head()
+            .is_some_and(|head| head.id == owner.id);
         if is_known {
             self.hurry(turn);
         } else if owner.id != self.me.id {
@@ -65,7 +75,12 @@ impl Ring {
 
     /// The owner of our id in another ring has told its neighbours.
     pub(super) fn merge(&mut self, turn: &mut Turn<'_>, owner: Contact, response: Response) {
-        let Response::Neighbours { successors: Successors::List(_, list), scale, .. } = &response else {
+        let Response::Neighbours {
+            successors: Successors::List(_, list),
+            scale,
+            ..
+        } = &response
+        else {
             return;
         };
         match (self.phase, self.scale, scale) {
@@ -84,7 +99,9 @@ impl Ring {
     }
 
     fn merge_large(&mut self, turn: &mut Turn<'_>, owner: &Contact, list: &[Contact]) {
-        let Some(head) = self.neighbours.head().cloned() else { return };
+        let Some(head) = self.neighbours.head().cloned() else {
+            return;
+        };
         if owner.key().between(self.me.key(), head.key()) {
             let both = self.interleave([owner].into_iter().chain(list));
             self.neighbours.set_successors(&both);
@@ -94,14 +111,26 @@ impl Ring {
             self.pass_on(turn, owner, &head);
             self.hurry(turn);
         } else if head.id != owner.id {
-            self.tell(turn, &head, Notice::OtherRing { through: owner.clone() });
+            self.tell(
+                turn,
+                &head,
+                Notice::OtherRing {
+                    through: owner.clone(),
+                },
+            );
         }
     }
 
     /// The own successors and these, each once, clockwise.
     fn interleave<'a>(&'a self, others: impl Iterator<Item = &'a Contact>) -> Vec<Contact> {
         let me = self.me.key();
-        let mut both: Vec<Contact> = self.neighbours.successors().iter().chain(others).cloned().collect();
+        let mut both: Vec<Contact> = self
+            .neighbours
+            .successors()
+            .iter()
+            .chain(others)
+            .cloned()
+            .collect();
         both.retain(|contact| contact.id != self.me.id);
         both.sort_by_key(|contact| me.distance_to(contact.key()));
         both.dedup_by_key(|contact| contact.id);
@@ -111,10 +140,21 @@ impl Ring {
     /// Tells both neighbours, and someone far away, of the other ring.
     fn pass_on(&mut self, turn: &mut Turn<'_>, through: &Contact, old_head: &Contact) {
         let fingers = self.fingers.distinct();
-        let far = (!fingers.is_empty()).then(|| fingers[turn.rng.random_range(0..fingers.len())].clone());
-        let hearers = [Some(old_head.clone()), self.neighbours.predecessor().cloned(), far];
+        let far =
+            (!fingers.is_empty()).then(|| fingers[turn.rng.random_range(0..fingers.len())].clone());
+        let hearers = [
+            Some(old_head.clone()),
+            self.neighbours.predecessor().cloned(),
+            far,
+        ];
         for hearer in hearers.into_iter().flatten() {
-            self.tell(turn, &hearer, Notice::OtherRing { through: through.clone() });
+            self.tell(
+                turn,
+                &hearer,
+                Notice::OtherRing {
+                    through: through.clone(),
+                },
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What only the simulator may do: put a peer into its final place, and look closer than outsiders can.
+//! What only the simulator may do: put a peer into its final place, and look closer than outsiders
+//! can.
 
 use super::Ring;
 use crate::{Contact, event::Phase, message::Scale};
@@ -6,13 +7,17 @@ use apoidea_model::{Key, Time};
 use rand::{Rng, RngExt};
 
 impl Ring {
-    /// Puts this peer at its place among all members, which are sorted by position, as if it had long been there.
+    /// Puts this peer at its place among all members, which are sorted by position, as if it had
+    /// long been there.
     pub(crate) fn place(&mut self, sorted: &[Contact], place: usize, now: Time, rng: &mut dyn Rng) {
         let (r, count) = (self.settings.successors, sorted.len());
         assert!(count > self.most_few(), "a small ring grows by joining");
-        let after: Vec<Contact> = (1..=r).map(|offset| sorted[(place + offset) % count].clone()).collect();
-        let before: Vec<Contact> =
-            (1..=r).map(|offset| sorted[(place + count - offset) % count].clone()).collect();
+        let after: Vec<Contact> = (1..=r)
+            .map(|offset| sorted[(place + offset) % count].clone())
+            .collect();
+        let before: Vec<Contact> = (1..=r)
+            .map(|offset| sorted[(place + count - offset) % count].clone())
+            .collect();
         self.neighbours.set_successors(&after);
         self.neighbours.set_predecessors(&before);
         self.phase = Phase::Member;
@@ -27,8 +32,16 @@ impl Ring {
             self.book.met(&sorted[owner], rng);
         }
         (self.now, self.told_phase, self.told_arc) = (now, self.phase, self.arc());
-        self.round_at = now + self.settings.stabilize_every.mul_f64(rng.random_range(0.0..1.0));
-        self.check_at = now + self.settings.check_every.mul_f64(rng.random_range(0.0..1.5));
+        self.round_at = now
+            + self
+                .settings
+                .stabilize_every
+                .mul_f64(rng.random_range(0.0..1.0));
+        self.check_at = now
+            + self
+                .settings
+                .check_every
+                .mul_f64(rng.random_range(0.0..1.5));
     }
 
     pub(crate) fn set_parallel(&mut self, parallel: usize) {
@@ -50,6 +63,8 @@ impl Ring {
     /// Every finger that should exist, by its exponent.
     pub(crate) fn fingers_by_exponent(&self) -> Vec<(usize, Option<Contact>)> {
         let exponents = (0..self.fingers.len()).map(|index| Key::BITS - 1 - index);
-        exponents.map(|exponent| (exponent, self.fingers.finger(exponent).cloned())).collect()
+        exponents
+            .map(|exponent| (exponent, self.fingers.finger(exponent).cloned()))
+            .collect()
     }
 }

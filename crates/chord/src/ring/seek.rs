@@ -36,17 +36,31 @@ impl Ring {
         let count = count.clamp(1, self.settings.successors);
         if let Some(owners) = self.answer_from_memory(turn, key, count, freshness) {
             let is_mine = owners.first().is_some_and(|owner| owner.id == self.me.id);
-            let certainty = if is_mine { Certainty::Confirmed } else { Certainty::Remembered };
-            turn.actions.push(Action::Found { id, owners, certainty, hops: 0 });
+            let certainty = if is_mine {
+                Certainty::Confirmed
+            } else {
+                Certainty::Remembered
+            };
+            turn.actions.push(Action::Found {
+                id,
+                owners,
+                certainty,
+                hops: 0,
+            });
             return;
         }
         if self.lookups.len() >= MAX_LOOKUPS {
-            turn.actions.push(Action::NotFound(id, NotFound::Overloaded));
+            turn.actions
+                .push(Action::NotFound(id, NotFound::Overloaded));
             return;
         }
         let mut lookup = self.new_lookup(turn, key, Goal::User { id, count });
         self.seed(turn, &mut lookup, key);
-        if let Some(owner) = self.cache.owners(key, turn.now).and_then(<[Contact]>::first) {
+        if let Some(owner) = self
+            .cache
+            .owners(key, turn.now)
+            .and_then(<[Contact]>::first)
+        {
             lookup.try_first(owner);
         }
         self.run_lookup(turn, lookup);
@@ -77,11 +91,16 @@ impl Ring {
 
     /// One finger per round; all that are missing in a row, after joining.
     pub(super) fn refresh_finger(&mut self, turn: &mut Turn<'_>) {
-        let is_running = self.lookups.iter().any(|lookup| matches!(lookup.goal, Goal::Finger(_)));
+        let is_running = self
+            .lookups
+            .iter()
+            .any(|lookup| matches!(lookup.goal, Goal::Finger(_)));
         if is_running || self.lookups.len() >= MAX_LOOKUPS {
             return;
         }
-        let Some(exponent) = self.fingers.next_exponent() else { return };
+        let Some(exponent) = self.fingers.next_exponent() else {
+            return;
+        };
         let key = self.me.key().plus_power_of_two(exponent);
         let mut lookup = self.new_lookup(turn, key, Goal::Finger(exponent));
         self.seed(turn, &mut lookup, key);
@@ -110,8 +129,16 @@ impl Ring {
                     }
                 }
                 Step::AskAside(contact, key) => {
-                    let purpose = Purpose::Find { lookup: lookup.number, attempts: ATTEMPTS_BEFORE };
-                    if !self.ask_this(turn, &contact, purpose, Request::Find { key, successors: 0 }) {
+                    let purpose = Purpose::Find {
+                        lookup: lookup.number,
+                        attempts: ATTEMPTS_BEFORE,
+                    };
+                    if !self.ask_this(
+                        turn,
+                        &contact,
+                        purpose,
+                        Request::Find { key, successors: 0 },
+                    ) {
                         lookup.died(contact.id);
                     }
                 }
@@ -143,25 +170,49 @@ impl Ring {
             Side::Before => ATTEMPTS_AFTER,
             Side::After => ATTEMPTS_AFTER,
         };
-        let purpose = Purpose::Find { lookup: lookup.number, attempts };
+        let purpose = Purpose::Find {
+            lookup: lookup.number,
+            attempts,
+        };
         self.ask_this(turn, to, purpose, lookup.request())
     }
 
     fn take_lookup(&mut self, number: u32) -> Option<Lookup> {
-        let at = self.lookups.iter().position(|lookup| lookup.number == number)?;
+        let at = self
+            .lookups
+            .iter()
+            .position(|lookup| lookup.number == number)?;
         Some(self.lookups.swap_remove(at))
     }
 
     /// A peer on the way has answered.
-    pub(super) fn found(&mut self, turn: &mut Turn<'_>, number: u32, from: Contact, response: Response) {
-        let Some(mut lookup) = self.take_lookup(number) else { return };
+    pub(super) fn found(
+        &mut self,
+        turn: &mut Turn<'_>,
+        number: u32,
+        from: Contact,
+        response: Response,
+    ) {
+        let Some(mut lookup) = self.take_lookup(number) else {
+            return;
+        };
         match response {
-            Response::Owner { from: start, successors }
-                if (Arc { from: start, to: from.key() }).contains(lookup.target()) =>
+            Response::Owner {
+                from: start,
+                successors,
+            } if (Arc {
+                from: start,
+                to: from.key(),
+            })
+            .contains(lookup.target()) =>
             {
                 let after = clockwise(from.key(), successors.as_slice(), self.settings.successors);
                 let hops = lookup.depth(from.id);
-                let certainty = if lookup.is_on_key() { Certainty::Confirmed } else { Certainty::Presumed };
+                let certainty = if lookup.is_on_key() {
+                    Certainty::Confirmed
+                } else {
+                    Certainty::Presumed
+                };
                 let owners: Vec<Contact> = [from].into_iter().chain(after).collect();
                 if matches!(lookup.goal, Goal::User { .. }) {
                     self.cache.learn(start, owners.clone(), turn.now);
@@ -207,7 +258,8 @@ impl Ring {
         }
     }
 
-    /// A peer that may be the owner has not answered at first: others are asked while it is asked again.
+    /// A peer that may be the owner has not answered at first: others are asked while it is asked
+    /// again.
     pub(super) fn find_is_slow(&mut self, turn: &mut Turn<'_>, number: u32, slow: PeerId) {
         if let Some(mut lookup) = self.take_lookup(number) {
             lookup.is_slow(slow);
@@ -224,11 +276,18 @@ impl Ring {
         hops: u32,
     ) {
         self.in_flight.drop_lookup(lookup.number);
-        let Some(owner) = owners.first().cloned() else { return };
+        let Some(owner) = owners.first().cloned() else {
+            return;
+        };
         match lookup.goal {
             Goal::User { id, count } => {
                 owners.truncate(count);
-                turn.actions.push(Action::Found { id, owners, certainty, hops });
+                turn.actions.push(Action::Found {
+                    id,
+                    owners,
+                    certainty,
+                    hops,
+                });
             }
             Goal::Finger(exponent) => self.take_finger(turn, exponent, owner),
             Goal::Join => {
@@ -245,7 +304,11 @@ impl Ring {
             return;
         }
         let is_other = owner.id != self.me.id;
-        let finger = if is_other { Some(owner) } else { self.neighbours.head().cloned() };
+        let finger = if is_other {
+            Some(owner)
+        } else {
+            self.neighbours.head().cloned()
+        };
         if let Some(finger) = finger
             && self.fingers.set(exponent, finger.clone())
         {
@@ -270,7 +333,11 @@ impl Ring {
     }
 
     pub(super) fn end_lookups(&mut self, is_ended: impl Fn(Goal) -> bool) {
-        let ended = self.lookups.iter().filter(|lookup| is_ended(lookup.goal)).map(|lookup| lookup.number);
+        let ended = self
+            .lookups
+            .iter()
+            .filter(|lookup| is_ended(lookup.goal))
+            .map(|lookup| lookup.number);
         for number in ended.collect::<Vec<_>>() {
             self.in_flight.drop_lookup(number);
         }

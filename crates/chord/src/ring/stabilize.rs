@@ -1,7 +1,8 @@
-//! Keeping successors and predecessor right, one operation at a time (Zave 2017 §5: stabilize and rectify).
+//! Keeping successors and predecessor right, one operation at a time (Zave 2017 §5: stabilize and
+//! rectify).
 //!
-//! A pointer is adopted only after its peer has answered. The request to the first successor is also the notice to
-//! it: whoever is asked that way considers the asker as its predecessor.
+//! A pointer is adopted only after its peer has answered. The request to the first successor is
+//! also the notice to it: whoever is asked that way considers the asker as its predecessor.
 
 use super::{Operation, Ring, Turn};
 use crate::{
@@ -26,7 +27,9 @@ impl Ring {
     }
 
     fn stabilize_step(&mut self, turn: &mut Turn<'_>, step: u32) {
-        let Some(head) = self.neighbours.head().cloned() else { return self.start_over(turn) };
+        let Some(head) = self.neighbours.head().cloned() else {
+            return self.start_over(turn);
+        };
         self.operation = Operation::Stabilizing(step);
         if step > MAX_STEPS || !self.ask(turn, &head, Purpose::Stabilize) {
             self.finish_operation(turn);
@@ -34,21 +37,33 @@ impl Ring {
     }
 
     fn steps(&self) -> u32 {
-        if let Operation::Stabilizing(step) = self.operation { step } else { 0 }
+        if let Operation::Stabilizing(step) = self.operation {
+            step
+        } else {
+            0
+        }
     }
 
     /// The first successor has answered.
     pub(super) fn stabilized(&mut self, turn: &mut Turn<'_>, head: Contact, response: Response) {
-        let is_head = self.neighbours.head().is_some_and(|current| current.id == head.id);
+        let is_head = self
+            .neighbours
+            .head()
+            .is_some_and(|current| current.id == head.id);
         if self.scale == Scale::Small || !is_head {
             return self.finish_operation(turn);
         }
-        let Response::Neighbours { predecessor, successors, scale } = response else {
+        let Response::Neighbours {
+            predecessor,
+            successors,
+            scale,
+        } = response
+        else {
             self.ask_again_soon(turn);
             return self.finish_operation(turn);
         };
-        // Only a predecessor's word about those before it is kept, only in a large ring, and not beyond a restart,
-        // which shows in the version of its list.
+        // Only a predecessor's word about those before it is kept, only in a large ring, and not
+        // beyond a restart, which shows in the version of its list.
         let is_unchanged = successors == Successors::Unchanged;
         let is_heard = is_unchanged && predecessor == Predecessor::You && scale == Scale::Large;
         self.told = is_heard.then_some((head.id, self.telling));
@@ -63,35 +78,64 @@ impl Ring {
     }
 
     /// `list = (head :: its list)[..r]`. Returns whether the list leads back to this peer.
-    fn take_successors(&mut self, turn: &mut Turn<'_>, head: &Contact, successors: Successors) -> bool {
-        let Successors::List(version, list) = successors else { return false };
+    fn take_successors(
+        &mut self,
+        turn: &mut Turn<'_>,
+        head: &Contact,
+        successors: Successors,
+    ) -> bool {
+        let Successors::List(version, list) = successors else {
+            return false;
+        };
         self.book.met(head, turn.rng);
         self.known = Some((head.id, version));
         let list = list.as_slice();
-        self.neighbours.set_successors([head].into_iter().chain(list));
+        self.neighbours
+            .set_successors([head].into_iter().chain(list));
         if let Some(last) = self.neighbours.successors().last() {
             self.fingers.fit(self.me.key(), last.key());
         }
         list.iter().any(|contact| contact.id == self.me.id)
     }
 
-    fn follow_predecessor_of(&mut self, turn: &mut Turn<'_>, head: &Contact, predecessor: Predecessor) {
-        let Predecessor::Peer(other) = predecessor else { return self.finish_operation(turn) };
+    fn follow_predecessor_of(
+        &mut self,
+        turn: &mut Turn<'_>,
+        head: &Contact,
+        predecessor: Predecessor,
+    ) {
+        let Predecessor::Peer(other) = predecessor else {
+            return self.finish_operation(turn);
+        };
         if self.suspects.contains(other.id, turn.now) || other.id == self.me.id {
             return self.finish_operation(turn);
         }
         let is_between = other.key().between(self.me.key(), head.key());
-        let purpose = if is_between { Purpose::Adopt } else { Purpose::Precede };
+        let purpose = if is_between {
+            Purpose::Adopt
+        } else {
+            Purpose::Precede
+        };
         let is_wanted = is_between || self.neighbours.predecessor().is_none();
         if !is_wanted || !self.ask(turn, &other, purpose) {
             self.finish_operation(turn);
         }
     }
 
-    /// The peer between here and the first successor has answered: it is the first successor now, and is told so.
-    pub(super) fn adopt_successor(&mut self, turn: &mut Turn<'_>, new: Contact, response: Response) {
+    /// The peer between here and the first successor has answered: it is the first successor now,
+    /// and is told so.
+    pub(super) fn adopt_successor(
+        &mut self,
+        turn: &mut Turn<'_>,
+        new: Contact,
+        response: Response,
+    ) {
         let is_between = |head: &Contact| new.key().between(self.me.key(), head.key());
-        let Response::Neighbours { successors: Successors::List(version, list), .. } = response else {
+        let Response::Neighbours {
+            successors: Successors::List(version, list),
+            ..
+        } = response
+        else {
             self.ask_again_soon(turn);
             return self.finish_operation(turn);
         };
@@ -118,7 +162,13 @@ impl Ring {
             Some(current) if current.id == asker.id => self.take_predecessors(asker, tail),
             Some(current) if !asker.key().between(current.key(), self.me.key()) => {
                 self.operation = Operation::Rectifying;
-                if !self.ask(turn, &current, Purpose::Rectify { instead: asker.clone() }) {
+                if !self.ask(
+                    turn,
+                    &current,
+                    Purpose::Rectify {
+                        instead: asker.clone(),
+                    },
+                ) {
                     self.finish_operation(turn);
                 }
             }
@@ -132,14 +182,30 @@ impl Ring {
     fn take_predecessors(&mut self, first: &Contact, tail: Option<Contacts>) {
         let tail = match tail {
             Some(tail) => tail.into_vec(),
-            None => self.neighbours.predecessors().iter().filter(|c| c.id != first.id).cloned().collect(),
+            None => self
+                .neighbours
+                .predecessors()
+                .iter()
+                .filter(|c| c.id != first.id)
+                .cloned()
+                .collect(),
         };
-        self.neighbours.set_predecessors([first].into_iter().chain(&tail));
+        self.neighbours
+            .set_predecessors([first].into_iter().chain(&tail));
     }
 
     /// The predecessor is dead, and someone else is waiting to be it.
-    pub(super) fn replace_predecessor(&mut self, turn: &mut Turn<'_>, dead: PeerId, instead: Contact) {
-        if self.neighbours.predecessor().is_some_and(|current| current.id == dead) {
+    pub(super) fn replace_predecessor(
+        &mut self,
+        turn: &mut Turn<'_>,
+        dead: PeerId,
+        instead: Contact,
+    ) {
+        if self
+            .neighbours
+            .predecessor()
+            .is_some_and(|current| current.id == dead)
+        {
             self.neighbours.set_predecessors([&instead]);
             self.book.met(&instead, turn.rng);
         }
@@ -158,7 +224,8 @@ impl Ring {
         self.finish_operation(turn);
     }
 
-    /// Asks a peer before the first successor for its neighbours, to make it the first; later, if this is no time.
+    /// Asks a peer before the first successor for its neighbours, to make it the first; later, if
+    /// this is no time.
     pub(super) fn try_successor(&mut self, turn: &mut Turn<'_>, candidate: &Contact) {
         if self.operation != Operation::Idle {
             return self.ask_again_soon(turn);
@@ -169,7 +236,8 @@ impl Ring {
         }
     }
 
-    /// Asks a peer whether it lives, to make it the predecessor; at once or after the running operation.
+    /// Asks a peer whether it lives, to make it the predecessor; at once or after the running
+    /// operation.
     pub(super) fn try_predecessor(&mut self, turn: &mut Turn<'_>, candidate: Contact) {
         if self.operation != Operation::Idle {
             self.precede_next = Some(candidate);

@@ -34,7 +34,10 @@ impl Ring {
             (Phase::Member, Some(before))
                 if self.scale == Scale::Large || self.roster.is_heard(before.id) =>
             {
-                Some(Arc { from: before.key(), to: me })
+                Some(Arc {
+                    from: before.key(),
+                    to: me,
+                })
             }
             // Until the predecessor has answered, nothing is won or lost.
             (Phase::Member, _) => self.told_arc,
@@ -52,11 +55,11 @@ impl Ring {
         nearest.map_or(Ownership::Unknown, Ownership::Elsewhere)
     }
 
-    /// The owner of a key and the next `count − 1` peers clockwise, if they are known without asking; fewer where the
-    /// ring is smaller.
+    /// The owner of a key and the next `count − 1` peers clockwise, if they are known without
+    /// asking; fewer where the ring is smaller.
     ///
-    /// The peers after the owner hold its replicas: when the owner crashes, the first of them becomes the owner and
-    /// already has everything.
+    /// The peers after the owner hold its replicas: when the owner crashes, the first of them
+    /// becomes the owner and already has everything.
     pub fn owners(&self, key: Key, count: usize, now: Time) -> Option<Vec<Contact>> {
         let near = match (self.phase, self.scale) {
             (Phase::Outside | Phase::Joining, _) => None,
@@ -73,7 +76,12 @@ impl Ring {
         let me = self.me.key();
         let is_before_me =
             |member: &&Contact| me != key && (member.key() == key || member.key().in_arc(key, me));
-        let mut owners: Vec<Contact> = self.roster.clockwise(key).take_while(is_before_me).cloned().collect();
+        let mut owners: Vec<Contact> = self
+            .roster
+            .clockwise(key)
+            .take_while(is_before_me)
+            .cloned()
+            .collect();
         let before_me = owners.len();
         owners.push(self.me.clone());
         owners.extend(self.roster.clockwise(key).skip(before_me).cloned());
@@ -105,11 +113,16 @@ impl Ring {
         self.neighbours.successors()
     }
 
-    /// Half the leaf peers on either side: predecessors, farthest first, then successors, without repetition.
+    /// Half the leaf peers on either side: predecessors, farthest first, then successors, without
+    /// repetition.
     pub fn leaves(&self) -> Vec<Contact> {
         let half = self.settings.leaves.div_ceil(2);
         let before = self.neighbours.predecessors();
-        let mut leaves: Vec<Contact> = before[..half.min(before.len())].iter().rev().cloned().collect();
+        let mut leaves: Vec<Contact> = before[..half.min(before.len())]
+            .iter()
+            .rev()
+            .cloned()
+            .collect();
         for successor in self.neighbours.successors().iter().take(half) {
             if leaves.iter().all(|leaf| leaf.id != successor.id) {
                 leaves.push(successor.clone());
@@ -118,7 +131,8 @@ impl Ring {
         leaves
     }
 
-    /// Peers that have answered before: to be stored, and passed to [`crate::Event::Join`] at the next start.
+    /// Peers that have answered before: to be stored, and passed to [`crate::Event::Join`] at the
+    /// next start.
     pub fn remembered(&self) -> Vec<Contact> {
         self.book.all()
     }
@@ -128,11 +142,23 @@ impl Ring {
         if self.scale == Scale::Small {
             return 1.0 + self.roster.len() as f64;
         }
-        let first = self.neighbours.predecessors().last().map_or(self.me.key(), Contact::key);
-        let last = self.neighbours.successors().last().map_or(self.me.key(), Contact::key);
+        let first = self
+            .neighbours
+            .predecessors()
+            .last()
+            .map_or(self.me.key(), Contact::key);
+        let last = self
+            .neighbours
+            .successors()
+            .last()
+            .map_or(self.me.key(), Contact::key);
         let gaps = self.neighbours.predecessors().len() + self.neighbours.successors().len();
         let share = first.distance_to(last).fraction();
-        if share > 0.0 { gaps as f64 / share } else { 1.0 }
+        if share > 0.0 {
+            gaps as f64 / share
+        } else {
+            1.0
+        }
     }
 
     /// Everything worth showing.

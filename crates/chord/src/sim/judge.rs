@@ -4,8 +4,14 @@ use super::world::World;
 use crate::{Action, Arc, Contact, Message, Phase, Response, Ring};
 use apoidea_model::Key;
 
-/// The first invariant that a peer breaks after a step, if any. `seen` is the version of its list checked last.
-pub fn breach(ring: &Ring, seen: &mut u32, asked: Option<Key>, actions: &[Action]) -> Option<String> {
+/// The first invariant that a peer breaks after a step, if any. `seen` is the version of its list
+/// checked last.
+pub fn breach(
+    ring: &Ring,
+    seen: &mut u32,
+    asked: Option<Key>,
+    actions: &[Action],
+) -> Option<String> {
     let version = ring.successors_version();
     let is_changed = *seen != version;
     *seen = version;
@@ -29,13 +35,16 @@ fn disorder(ring: &Ring) -> Option<String> {
 /// Every peer named to someone who seeks a key is nearer to it than the one who names it.
 fn detour(me: Key, key: Key, actions: &[Action]) -> Option<String> {
     for action in actions {
-        let Action::Send(_, Message::Response(_, Response::Closer { before, after })) = action else {
+        let Action::Send(_, Message::Response(_, Response::Closer { before, after })) = action
+        else {
             continue;
         };
         let leads_on = |c: &Contact| c.key().between(me, key);
         let leads_back = |c: &Contact| c.key() == key || c.key().between(key, me);
         if !before.as_slice().iter().all(leads_on) || !after.as_slice().iter().all(leads_back) {
-            return Some(format!("a hop that does not advance towards {key}: {before:?} {after:?}"));
+            return Some(format!(
+                "a hop that does not advance towards {key}: {before:?} {after:?}"
+            ));
         }
     }
     None
@@ -75,7 +84,10 @@ impl Disarray {
 pub fn survey(world: &World) -> Disarray {
     let mut order: Vec<u32> = world.living().to_vec();
     order.sort_by_key(|&peer| world.contact(peer).id);
-    let mut disarray = Disarray { orphans: orphans(world, &order), ..Disarray::default() };
+    let mut disarray = Disarray {
+        orphans: orphans(world, &order),
+        ..Disarray::default()
+    };
     for place in 0..order.len() {
         examine(world, &order, place, &mut disarray);
     }
@@ -83,21 +95,34 @@ pub fn survey(world: &World) -> Disarray {
 }
 
 fn examine(world: &World, order: &[u32], place: usize, disarray: &mut Disarray) {
-    let Some(ring) = world.ring(order[place]) else { return };
+    let Some(ring) = world.ring(order[place]) else {
+        return;
+    };
     let others = order.len() - 1;
     let id_at = |offset: usize| world.contact(order[(place + offset) % order.len()]).id;
     let wanted = ring.most_successors().min(others);
     let right = |list: &[Contact], id: &dyn Fn(usize) -> apoidea_model::PeerId, most: usize| {
         list.len() == wanted
-            && list.iter().take(most).enumerate().all(|(at, contact)| contact.id == id(at + 1))
+            && list
+                .iter()
+                .take(most)
+                .enumerate()
+                .all(|(at, contact)| contact.id == id(at + 1))
     };
     let back = |offset: usize| id_at(order.len() - offset);
     let (after, before) = (ring.successors(), ring.predecessors());
     let head_is_right = others == 0 || after.first().is_some_and(|head| head.id == id_at(1));
-    let predecessor_is_right = others == 0 || before.first().is_some_and(|first| first.id == back(1));
-    let arc_is_right = ring.arc() == Some(Arc { from: back(1).key(), to: ring.me().key() });
-    disarray.wrong_pointers += usize::from(!head_is_right || !predecessor_is_right || !arc_is_right);
-    disarray.wrong_lists += usize::from(!right(after, &id_at, wanted) || !right(before, &back, wanted));
+    let predecessor_is_right =
+        others == 0 || before.first().is_some_and(|first| first.id == back(1));
+    let arc_is_right = ring.arc()
+        == Some(Arc {
+            from: back(1).key(),
+            to: ring.me().key(),
+        });
+    disarray.wrong_pointers +=
+        usize::from(!head_is_right || !predecessor_is_right || !arc_is_right);
+    disarray.wrong_lists +=
+        usize::from(!right(after, &id_at, wanted) || !right(before, &back, wanted));
     disarray.wrong_fingers += wrong_fingers(world, ring);
 }
 
@@ -108,21 +133,33 @@ fn wrong_fingers(world: &World, ring: &Ring) -> usize {
         let wanted = owner.filter(|owner| *owner != ring.me().id);
         wanted.is_some() && finger.map(|finger| finger.id) != wanted
     };
-    ring.fingers_by_exponent().into_iter().filter(|finger| is_wrong(finger.clone())).count()
+    ring.fingers_by_exponent()
+        .into_iter()
+        .filter(|finger| is_wrong(finger.clone()))
+        .count()
 }
 
-/// Living peers that are not members, or that nobody reaches who follows living successors from the first member.
+/// Living peers that are not members, or that nobody reaches who follows living successors from the
+/// first member.
 fn orphans(world: &World, order: &[u32]) -> usize {
     let mut on_ring = vec![false; order.len()];
-    let place_of = |id| order.binary_search_by_key(&id, |&peer| world.contact(peer).id).ok();
+    let place_of = |id| {
+        order
+            .binary_search_by_key(&id, |&peer| world.contact(peer).id)
+            .ok()
+    };
     let is_member = |&place: &usize| {
-        world.ring(order[place]).is_some_and(|ring| matches!(ring.phase(), Phase::Member | Phase::Alone))
+        world
+            .ring(order[place])
+            .is_some_and(|ring| matches!(ring.phase(), Phase::Member | Phase::Alone))
     };
     let mut at = (0..order.len()).find(is_member);
     while let Some(place) = at.filter(|&place| !on_ring[place]) {
         on_ring[place] = true;
         let successors = world.ring(order[place]).map_or(&[][..], Ring::successors);
-        at = successors.iter().find_map(|successor| place_of(successor.id));
+        at = successors
+            .iter()
+            .find_map(|successor| place_of(successor.id));
     }
     on_ring.iter().filter(|is_on_ring| !**is_on_ring).count()
 }

@@ -1,7 +1,7 @@
 //! A seeded discrete-event simulator that runs thousands of [`crate::Ring`]s in one thread.
 //!
-//! Every run is a pure function of its [`Options`]: the same seed gives the same report, bit for bit, and a broken
-//! invariant names the seed that replays it.
+//! Every run is a pure function of its [`Options`]: the same seed gives the same report, bit for
+//! bit, and a broken invariant names the seed that replays it.
 
 mod judge;
 mod network;
@@ -23,5 +23,9 @@ pub use world::World;
 /// Runs one scenario from its seed to its end.
 pub fn run(options: &Options) -> Report {
     let (figures, violations) = play::play(options);
-    Report { options: options.clone(), figures, violations }
+    Report {
+        options: options.clone(),
+        figures,
+        violations,
+    }
 }

@@ -36,8 +36,10 @@ const PLANETLAB: &[u8] = include_bytes!("../../../../assets/rtt/planetlab-490.u1
 impl RoundTripMatrix {
     /// Reads the upper triangle of a matrix, row by row without the diagonal, little-endian.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidMatrix> {
-        let tenths: Vec<u16> =
-            bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+        let tenths: Vec<u16> = bytes
+            .chunks_exact(2)
+            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+            .collect();
         let sites = (1 + (2 * tenths.len()).isqrt()).max(2);
         if sites * (sites - 1) != bytes.len() {
             return Err(InvalidMatrix(bytes.len()));
@@ -63,7 +65,11 @@ impl RoundTripMatrix {
 impl Network {
     /// A network in one piece.
     pub fn new(round_trips: RoundTripMatrix, loss: f64) -> Self {
-        Network { round_trips, loss, wall: Wall::Down }
+        Network {
+            round_trips,
+            loss,
+            wall: Wall::Down,
+        }
     }
 
     /// Raises or removes the wall.
@@ -92,7 +98,10 @@ mod tests {
     fn the_embedded_matrix_is_whole_and_symmetric() {
         let matrix = RoundTripMatrix::planetlab();
         assert_eq!(matrix.sites, 490);
-        assert_eq!(matrix.round_trip_tenths(3, 400), matrix.round_trip_tenths(400, 3));
+        assert_eq!(
+            matrix.round_trip_tenths(3, 400),
+            matrix.round_trip_tenths(400, 3)
+        );
         let mut all = matrix.tenths.clone();
         all.sort_unstable();
         assert_eq!(all[all.len() / 2] / 10, 135);
@@ -100,7 +109,10 @@ mod tests {
 
     #[test]
     fn a_triangle_is_read_by_rows() {
-        let bytes: Vec<u8> = [12u16, 13, 23].iter().flat_map(|tenths| tenths.to_le_bytes()).collect();
+        let bytes: Vec<u8> = [12u16, 13, 23]
+            .iter()
+            .flat_map(|tenths| tenths.to_le_bytes())
+            .collect();
         let matrix = RoundTripMatrix::from_bytes(&bytes).unwrap();
         let trips = [(0, 1), (0, 2), (1, 2)].map(|(a, b)| matrix.round_trip_tenths(a, b));
         assert_eq!(trips, [12, 13, 23]);

@@ -90,7 +90,10 @@ impl FromStr for Scenario {
     type Err = UnknownScenario;
 
     fn from_str(text: &str) -> Result<Self, UnknownScenario> {
-        Self::ALL.into_iter().find(|s| s.name() == text).ok_or_else(|| UnknownScenario(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|s| s.name() == text)
+            .ok_or_else(|| UnknownScenario(text.to_owned()))
     }
 }
 

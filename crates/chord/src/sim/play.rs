@@ -42,7 +42,11 @@ pub fn play(options: &Options) -> (Vec<Figure>, Vec<String>) {
 
 fn settings(options: &Options) -> Settings {
     // Every lookup is to travel, so nothing is remembered.
-    Settings { successors: options.successors, cached_arcs: 0, ..Settings::default() }
+    Settings {
+        successors: options.successors,
+        cached_arcs: 0,
+        ..Settings::default()
+    }
 }
 
 fn world(options: &Options, settings: &Settings) -> World {
@@ -60,26 +64,39 @@ fn steady(world: &mut World, options: &Options) -> Vec<Figure> {
     look_around(world, options.lookups / 2);
     let expected = expected_hops(options.peers, options.successors);
     figures.push(judge_hops(options, world.tally.mean_hops()));
-    figures.push(Figure::new("share of the expected hops", world.tally.mean_hops() / expected));
+    figures.push(Figure::new(
+        "share of the expected hops",
+        world.tally.mean_hops() / expected,
+    ));
     figures.push(Figure::new("lookup, median ms", world.tally.lookup_ms(0.5)));
     let wrong = world.tally.lookups_ended() - world.tally.lookups_right;
     figures.push(Figure::new("lookups wrong or failed", wrong as f64).at_most(0.0));
     world.set_parallel(Settings::default().parallel);
     look_around(world, options.lookups / 2);
-    figures.push(Figure::new("hops, three in parallel", world.tally.mean_hops()).at_most(expected * 1.05));
-    figures.push(Figure::new("lookup in parallel, median ms", world.tally.lookup_ms(0.5)));
-    figures.push(Figure::new("lookup in parallel, p99 ms", world.tally.lookup_ms(0.99)));
+    figures.push(
+        Figure::new("hops, three in parallel", world.tally.mean_hops()).at_most(expected * 1.05),
+    );
+    figures.push(Figure::new(
+        "lookup in parallel, median ms",
+        world.tally.lookup_ms(0.5),
+    ));
+    figures.push(Figure::new(
+        "lookup in parallel, p99 ms",
+        world.tally.lookup_ms(0.99),
+    ));
     figures.extend(at_rest(survey(world)));
     figures
 }
 
-/// ½·log₂N − ½·log₂r + 1 (Chord §4.3.2 with successor lists; N = 1000 and r = 20 give the paper's 3.8).
+/// ½·log₂N − ½·log₂r + 1 (Chord §4.3.2 with successor lists; N = 1000 and r = 20 give the paper's
+/// 3.8).
 fn expected_hops(peers: usize, successors: usize) -> f64 {
     0.5 * (peers as f64).log2() - 0.5 * (successors as f64).log2() + 1.0
 }
 
-/// Hops against their expectation: within 5 % of it, or below it where the ring is not much larger than the
-/// neighbourhood that every peer knows, which shortens most ways and which the formula leaves out.
+/// Hops against their expectation: within 5 % of it, or below it where the ring is not much larger
+/// than the neighbourhood that every peer knows, which shortens most ways and which the formula
+/// leaves out.
 fn judge_hops(options: &Options, hops: f64) -> Figure {
     const MUCH_LARGER: usize = 32;
     let expected = expected_hops(options.peers, options.successors);
@@ -99,8 +116,11 @@ fn maintenance(world: &World, peers: usize, measured: Duration) -> Vec<Figure> {
             world.tally.all_messages() as f64 / peer_seconds,
         )
         .at_most(1.5),
-        Figure::new("maintenance, bytes per peer and second", world.tally.bytes as f64 / peer_seconds)
-            .at_most(500.0),
+        Figure::new(
+            "maintenance, bytes per peer and second",
+            world.tally.bytes as f64 / peer_seconds,
+        )
+        .at_most(500.0),
     ]
 }
 
@@ -117,17 +137,31 @@ fn look_around(world: &mut World, lookups: usize) {
 /// Ten to fifty per cent are dead and nobody has noticed yet.
 fn dead(options: &Options) -> (Vec<Figure>, Vec<String>) {
     let never = Duration::from_secs(1 << 30);
-    let settings = Settings { stabilize_every: never, check_every: never, parallel: 1, ..settings(options) };
+    let settings = Settings {
+        stabilize_every: never,
+        check_every: never,
+        parallel: 1,
+        ..settings(options)
+    };
     let (mut figures, mut violations) = (Vec::new(), Vec::new());
     for percent in [10, 20, 30, 40, 50] {
         let mut world = world(options, &settings);
         world.spawn_ring(options.peers);
         kill_share(&mut world, percent);
         look_around(&mut world, options.lookups);
-        let failed = world.tally.lookups_ended() - world.tally.lookups_right + world.lookups_open() as u64;
-        figures.push(Figure::new(format!("{percent} % dead, hops"), world.tally.mean_hops()));
-        figures.push(Figure::new(format!("{percent} % dead, failed lookups"), failed as f64).at_most(0.0));
-        figures.push(Figure::new(format!("{percent} % dead, lookup median ms"), world.tally.lookup_ms(0.5)));
+        let failed =
+            world.tally.lookups_ended() - world.tally.lookups_right + world.lookups_open() as u64;
+        figures.push(Figure::new(
+            format!("{percent} % dead, hops"),
+            world.tally.mean_hops(),
+        ));
+        figures.push(
+            Figure::new(format!("{percent} % dead, failed lookups"), failed as f64).at_most(0.0),
+        );
+        figures.push(Figure::new(
+            format!("{percent} % dead, lookup median ms"),
+            world.tally.lookup_ms(0.5),
+        ));
         violations.append(&mut world.violations);
     }
     (figures, violations)
@@ -147,7 +181,8 @@ fn crash(world: &mut World, options: &Options) -> Vec<Figure> {
     kill_share(world, 50);
     let mut figures = heal(world, HEALING);
     look_around(world, options.lookups.min(2000));
-    figures.push(Figure::new("lookups right afterwards", world.tally.right_share()).at_least(0.9999));
+    figures
+        .push(Figure::new("lookups right afterwards", world.tally.right_share()).at_least(0.9999));
     figures
 }
 
@@ -160,13 +195,21 @@ fn heal(world: &mut World, patience: Duration) -> Vec<Figure> {
         world.run_for(LOOK);
         disarray = survey(world);
         let elapsed = world.now().since(start).as_secs_f64();
-        perfect = if disarray.is_perfect_ring() { perfect.or(Some(elapsed)) } else { None };
+        perfect = if disarray.is_perfect_ring() {
+            perfect.or(Some(elapsed))
+        } else {
+            None
+        };
         settled = disarray.is_settled().then_some(elapsed);
     }
     let limit = patience.as_secs_f64();
     vec![
         Figure::new("orphans", disarray.orphans as f64).at_most(0.0),
-        Figure::new("seconds to a perfect ring", perfect.unwrap_or(f64::INFINITY)).at_most(limit),
+        Figure::new(
+            "seconds to a perfect ring",
+            perfect.unwrap_or(f64::INFINITY),
+        )
+        .at_most(limit),
         Figure::new("seconds to perfect lists", settled.unwrap_or(f64::INFINITY)).at_most(limit),
     ]
 }
@@ -174,7 +217,11 @@ fn heal(world: &mut World, patience: Duration) -> Vec<Figure> {
 fn at_rest(disarray: Disarray) -> Vec<Figure> {
     vec![
         Figure::new("orphans", disarray.orphans as f64).at_most(0.0),
-        Figure::new("wrong first successors or predecessors", disarray.wrong_pointers as f64).at_most(0.0),
+        Figure::new(
+            "wrong first successors or predecessors",
+            disarray.wrong_pointers as f64,
+        )
+        .at_most(0.0),
         Figure::new("wrong lists", disarray.wrong_lists as f64).at_most(0.0),
         Figure::new("wrong fingers", disarray.wrong_fingers as f64).at_most(0.0),
     ]
@@ -183,7 +230,8 @@ fn at_rest(disarray: Disarray) -> Vec<Figure> {
 /// The cue for another lookup; all others are the numbers of peers whose sessions end.
 const LOOK_UP: u32 = u32::MAX;
 
-/// Peers come and go all the time: first with lookups, then without, to see what keeping the ring costs by itself.
+/// Peers come and go all the time: first with lookups, then without, to see what keeping the ring
+/// costs by itself.
 fn churn(world: &mut World, options: &Options, sessions: Sessions) -> Vec<Figure> {
     world.spawn_ring(options.peers);
     for peer in 0..options.peers as u32 {
@@ -207,7 +255,10 @@ fn churn(world: &mut World, options: &Options, sessions: Sessions) -> Vec<Figure
             "with lookups, messages per peer and second",
             world.tally.all_messages() as f64 / peer_seconds,
         ),
-        Figure::new("with lookups, bytes per peer and second", world.tally.bytes as f64 / peer_seconds),
+        Figure::new(
+            "with lookups, bytes per peer and second",
+            world.tally.bytes as f64 / peer_seconds,
+        ),
     ];
     come_and_go(world, LAST_LOOKUPS, &sessions, None);
     world.tally.reset();
@@ -216,9 +267,14 @@ fn churn(world: &mut World, options: &Options, sessions: Sessions) -> Vec<Figure
     figures
 }
 
-/// Lets so much time pass, in which whoever dies is replaced by a newcomer, with lookups at this pace. Returns the
-/// number of newcomers.
-fn come_and_go(world: &mut World, lasting: Duration, sessions: &Sessions, pace: Option<Duration>) -> u32 {
+/// Lets so much time pass, in which whoever dies is replaced by a newcomer, with lookups at this
+/// pace. Returns the number of newcomers.
+fn come_and_go(
+    world: &mut World,
+    lasting: Duration,
+    sessions: &Sessions,
+    pace: Option<Duration>,
+) -> u32 {
     let end = world.now() + lasting;
     let mut joins = 0;
     while let Some(cue) = world.run_until(end) {
@@ -246,8 +302,13 @@ fn replace(world: &mut World, peer: u32, sessions: &Sessions) {
 
 /// A new peer joins through some that are alive.
 fn join_one(world: &mut World) -> u32 {
-    let entries = (0..3.min(world.living().len())).map(|_| world.someone()).collect::<Vec<_>>();
-    let entries = entries.into_iter().map(|entry| world.contact(entry).clone()).collect();
+    let entries = (0..3.min(world.living().len()))
+        .map(|_| world.someone())
+        .collect::<Vec<_>>();
+    let entries = entries
+        .into_iter()
+        .map(|entry| world.contact(entry).clone())
+        .collect();
     let newcomer = world.spawn();
     world.tell(newcomer, Event::Join(entries));
     newcomer
@@ -260,7 +321,10 @@ fn partition(world: &mut World, options: &Options) -> Vec<Figure> {
     world.run_for(AWAY);
     let apart = survey(world).orphans as f64 / options.peers as f64;
     world.set_wall(Wall::Down);
-    let mut figures = vec![Figure::new("share of peers in the other ring while split", apart)];
+    let mut figures = vec![Figure::new(
+        "share of peers in the other ring while split",
+        apart,
+    )];
     figures.extend(heal(world, HEALING));
     figures
 }

@@ -1,4 +1,5 @@
-//! What happens next: messages and timers in the order of their time, and of their making where times are equal.
+//! What happens next: messages and timers in the order of their time, and of their making where
+//! times are equal.
 
 use crate::Message;
 use apoidea_model::Time;
@@ -62,7 +63,9 @@ impl Queue {
 
     /// When something happens next.
     pub fn next_at(&self) -> Time {
-        self.heap.peek().map_or(Time::NEVER, |Reverse((at, ..))| Time::from_millis(*at))
+        self.heap
+            .peek()
+            .map_or(Time::NEVER, |Reverse((at, ..))| Time::from_millis(*at))
     }
 
     /// The next happening.
@@ -81,7 +84,8 @@ impl Queue {
 
     fn push(&mut self, at: Time, kind: u32, number: u32) {
         self.made += 1;
-        self.heap.push(Reverse((at.as_millis(), self.made, kind, number)));
+        self.heap
+            .push(Reverse((at.as_millis(), self.made, kind, number)));
     }
 }
 

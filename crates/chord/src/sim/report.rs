@@ -1,4 +1,5 @@
-//! What a simulation has shown: figures with their targets, as a table for people and as data for scripts.
+//! What a simulation has shown: figures with their targets, as a table for people and as data for
+//! scripts.
 
 use super::Options;
 use serde::Serialize;
@@ -31,23 +32,40 @@ pub struct Figure {
 impl Figure {
     /// A value without a target.
     pub fn new(name: impl Into<String>, value: f64) -> Self {
-        Figure { name: name.into(), value, target: String::new(), met: None }
+        Figure {
+            name: name.into(),
+            value,
+            target: String::new(),
+            met: None,
+        }
     }
 
     /// The value should not be larger.
     pub fn at_most(self, most: f64) -> Self {
-        Figure { target: format!("at most {most:.4}"), met: Some(self.value <= most), ..self }
+        Figure {
+            target: format!("at most {most:.4}"),
+            met: Some(self.value <= most),
+            ..self
+        }
     }
 
     /// The value should not be smaller.
     pub fn at_least(self, least: f64) -> Self {
-        Figure { target: format!("at least {least:.4}"), met: Some(self.value >= least), ..self }
+        Figure {
+            target: format!("at least {least:.4}"),
+            met: Some(self.value >= least),
+            ..self
+        }
     }
 
     /// The value should be in this range.
     pub fn within(self, least: f64, most: f64) -> Self {
         let met = Some((least..=most).contains(&self.value));
-        Figure { target: format!("{least:.3} to {most:.3}"), met, ..self }
+        Figure {
+            target: format!("{least:.3} to {most:.3}"),
+            met,
+            ..self
+        }
     }
 }
 
@@ -60,9 +78,20 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { scenario, peers, seed, .. } = &self.options;
+        let Options {
+            scenario,
+            peers,
+            seed,
+            ..
+        } = &self.options;
         writeln!(f, "{scenario}: {peers} peers, seed {seed}")?;
-        for Figure { name, value, target, met } in &self.figures {
+        for Figure {
+            name,
+            value,
+            target,
+            met,
+        } in &self.figures
+        {
             let mark = match met {
                 Some(true) => "ok",
                 Some(false) => "MISSED",
@@ -70,6 +99,8 @@ impl fmt::Display for Report {
             };
             writeln!(f, "  {name:<44} {value:>14.4}  {target:<24} {mark}")?;
         }
-        self.violations.iter().try_for_each(|violation| writeln!(f, "  BROKEN {violation} (seed {seed})"))
+        self.violations
+            .iter()
+            .try_for_each(|violation| writeln!(f, "  BROKEN {violation} (seed {seed})"))
     }
 }

@@ -59,11 +59,18 @@ impl Tally {
         self.bytes += encoded_bytes(message);
     }
 
-    pub(super) fn lookup_ended(&mut self, is_answered: bool, is_right: bool, hops: u32, took: Duration) {
+    pub(super) fn lookup_ended(
+        &mut self,
+        is_answered: bool,
+        is_right: bool,
+        hops: u32,
+        took: Duration,
+    ) {
         self.lookups_answered += u64::from(is_answered);
         self.lookups_right += u64::from(is_right);
         self.hops += u64::from(hops);
-        self.times_ms.push(u32::try_from(took.as_millis()).unwrap_or(u32::MAX));
+        self.times_ms
+            .push(u32::try_from(took.as_millis()).unwrap_or(u32::MAX));
     }
 }
 

@@ -1,6 +1,7 @@
 //! All peers of a simulation, the network between them, and the loop that lets time pass.
 //!
-//! After every step of a peer its invariants are checked; the first breach ends up in [`World::violations`].
+//! After every step of a peer its invariants are checked; the first breach ends up in
+//! [`World::violations`].
 
 use super::{
     judge,
@@ -160,12 +161,20 @@ impl World {
         });
         let mut order: Vec<u32> = (first..first + count as u32).collect();
         order.sort_by_key(|&peer| self.contact(peer).id);
-        self.members.extend(order.iter().map(|&peer| (self.peers[peer as usize].contact.key(), peer)));
+        self.members.extend(
+            order
+                .iter()
+                .map(|&peer| (self.peers[peer as usize].contact.key(), peer)),
+        );
         self.owners.clone_from(&self.members);
-        let sorted: Vec<Contact> = order.iter().map(|&peer| self.contact(peer).clone()).collect();
+        let sorted: Vec<Contact> = order
+            .iter()
+            .map(|&peer| self.contact(peer).clone())
+            .collect();
         for (place, &peer) in order.iter().enumerate() {
             let ring = self.peers[peer as usize].ring.as_mut();
-            ring.expect("a peer just made is alive").place(&sorted, place, self.now, &mut self.rng);
+            ring.expect("a peer just made is alive")
+                .place(&sorted, place, self.now, &mut self.rng);
             self.arm(peer);
         }
     }
@@ -173,14 +182,19 @@ impl World {
     /// Tells a peer that something happened, and does what it wants.
     pub fn tell(&mut self, peer: u32, event: Event) {
         let state = &mut self.peers[peer as usize];
-        let Some(ring) = state.ring.as_mut().filter(|_| state.state == State::Awake) else { return };
+        let Some(ring) = state.ring.as_mut().filter(|_| state.state == State::Awake) else {
+            return;
+        };
         let asked = asked_key(&event);
         let actions = ring.handle(event, self.now, &mut self.rng);
         let breach = judge::breach(ring, &mut state.successors_version, asked, &actions);
         if let Some(breach) = breach
             && self.violations.len() < MAX_VIOLATIONS
         {
-            self.violations.push(format!("{} ms, peer {peer}: {breach}", self.now.as_millis()));
+            self.violations.push(format!(
+                "{} ms, peer {peer}: {breach}",
+                self.now.as_millis()
+            ));
         }
         for action in actions {
             self.carry_out(peer, action);
@@ -191,7 +205,9 @@ impl World {
     fn carry_out(&mut self, peer: u32, action: Action) {
         match action {
             Action::Send(to, message) => self.send(peer, &to, message),
-            Action::Found { id, owners, hops, .. } => {
+            Action::Found {
+                id, owners, hops, ..
+            } => {
                 let owner = owners.first().and_then(number_of);
                 self.settle(id, owner, hops);
             }
@@ -212,7 +228,9 @@ impl World {
 
     fn note_arc(&mut self, peer: u32, change: ArcChange) {
         let key = self.peers[peer as usize].contact.key();
-        self.arc_changes.iter_mut().for_each(|changes| changes.push((peer, change)));
+        self.arc_changes
+            .iter_mut()
+            .for_each(|changes| changes.push((peer, change)));
         match change {
             ArcChange::Gained { .. } => self.owners.insert(key, peer),
             ArcChange::Lost { to: None, .. } => self.owners.remove(&key),
@@ -223,9 +241,14 @@ impl World {
     fn send(&mut self, from: u32, to: &Contact, message: Message) {
         self.tally.sent(&message);
         // An answer goes back the way the question came, without any address.
-        let Some(to) = number_of(to).or_else(|| self.numbers.get(&to.id).copied()) else { return };
+        let Some(to) = number_of(to).or_else(|| self.numbers.get(&to.id).copied()) else {
+            return;
+        };
         if let Some(delay) = self.network.delay_ms(from, to, &mut self.rng) {
-            self.queue.deliver(self.now + Duration::from_millis(delay), Letter { from, to, message });
+            self.queue.deliver(
+                self.now + Duration::from_millis(delay),
+                Letter { from, to, message },
+            );
         }
     }
 
@@ -271,7 +294,9 @@ impl World {
     fn wake(&mut self, peer: u32) {
         let state = &mut self.peers[peer as usize];
         state.armed = Time::NEVER;
-        let Some(ring) = state.ring.as_ref().filter(|_| state.state == State::Awake) else { return };
+        let Some(ring) = state.ring.as_ref().filter(|_| state.state == State::Awake) else {
+            return;
+        };
         if ring.next_timeout() <= self.now {
             self.tell(peer, Event::Timeout);
         } else {
@@ -328,7 +353,11 @@ impl World {
         state.state = State::Awake;
         let phase = state.ring.as_ref().map(Ring::phase);
         self.tell(peer, Event::Timeout);
-        if let Some(phase) = self.ring(peer).map(Ring::phase).filter(|now| Some(*now) == phase) {
+        if let Some(phase) = self
+            .ring(peer)
+            .map(Ring::phase)
+            .filter(|now| Some(*now) == phase)
+        {
             self.note_phase(peer, phase);
             self.owners.insert(self.contact(peer).key(), peer);
         }
@@ -339,9 +368,25 @@ impl World {
         let id = self.next_lookup;
         self.next_lookup += 1;
         let owner_at_start = self.owner(key);
-        self.lookups.insert(id, Sought { by: peer, key, started: self.now, owner_at_start });
+        self.lookups.insert(
+            id,
+            Sought {
+                by: peer,
+                key,
+                started: self.now,
+                owner_at_start,
+            },
+        );
         self.tally.lookups_started += 1;
-        self.tell(peer, Event::Lookup { id: LookupId(id), key, count: 1, freshness: Freshness::Fresh });
+        self.tell(
+            peer,
+            Event::Lookup {
+                id: LookupId(id),
+                key,
+                count: 1,
+                freshness: Freshness::Fresh,
+            },
+        );
     }
 
     /// Lets a random member look for a random key's owner.
@@ -349,7 +394,10 @@ impl World {
         let peer = self.someone();
         let mut key = [0; 32];
         self.rng.fill_bytes(&mut key);
-        if self.ring(peer).is_some_and(|ring| ring.phase() == Phase::Member) {
+        if self
+            .ring(peer)
+            .is_some_and(|ring| ring.phase() == Phase::Member)
+        {
             self.look_up(peer, Key::from_bytes(key));
         }
     }
@@ -360,11 +408,18 @@ impl World {
     }
 
     fn settle(&mut self, id: LookupId, owner: Option<u32>, hops: u32) {
-        let Some(sought) = self.lookups.remove(&id.0) else { return };
+        let Some(sought) = self.lookups.remove(&id.0) else {
+            return;
+        };
         let took = self.now.since(sought.started);
-        let right = [sought.owner_at_start, self.owner(sought.key), first_from(&self.members, sought.key)];
+        let right = [
+            sought.owner_at_start,
+            self.owner(sought.key),
+            first_from(&self.members, sought.key),
+        ];
         let is_right = owner.is_some() && right.contains(&owner);
-        self.tally.lookup_ended(owner.is_some(), is_right, hops, took);
+        self.tally
+            .lookup_ended(owner.is_some(), is_right, hops, took);
     }
 
     /// Changes how many requests of a lookup are in flight at a time, for every peer.
@@ -384,7 +439,11 @@ impl World {
 
 /// The first peer at or after a key.
 fn first_from(peers: &BTreeMap<Key, u32>, key: Key) -> Option<u32> {
-    peers.range(key..).next().or_else(|| peers.first_key_value()).map(|(_, peer)| *peer)
+    peers
+        .range(key..)
+        .next()
+        .or_else(|| peers.first_key_value())
+        .map(|(_, peer)| *peer)
 }
 
 /// The key that this event asks for, whose answer must lead nearer to it.

@@ -1,5 +1,5 @@
-//! The attributes of a start tag, as the WHATWG tokenizer delimits them (§13.2.5.32–40), and a lookup of the few that
-//! matter to a crawler.
+//! The attributes of a start tag, as the WHATWG tokenizer delimits them (§13.2.5.32–40), and a
+//! lookup of the few that matter to a crawler.
 //!
 //! Values stay raw bytes here; [`super::source`] decodes them.
 
@@ -7,7 +7,8 @@ use super::source::Source;
 use memchr::memchr;
 use std::borrow::Cow;
 
-/// Iterator over `name=value` pairs, starting behind the tag's name and ending at its `>` or the end of input.
+/// Iterator over `name=value` pairs, starting behind the tag's name and ending at its `>` or the
+/// end of input.
 #[derive(Clone)]
 pub(super) struct Attributes<'a> {
     input: &'a [u8],
@@ -31,7 +32,11 @@ pub(super) enum SelfClosing {
 
 impl<'a> Attributes<'a> {
     pub(super) fn new(input: &'a [u8], at: usize) -> Self {
-        Attributes { input, at, after_slash: 0 }
+        Attributes {
+            input,
+            at,
+            after_slash: 0,
+        }
     }
 
     /// Where the tag's `>` is, if it has one.
@@ -42,12 +47,20 @@ impl<'a> Attributes<'a> {
 
     pub(super) fn self_closing(mut self) -> SelfClosing {
         while self.next().is_some() {}
-        if self.after_slash == self.at { SelfClosing::Yes } else { SelfClosing::No }
+        if self.after_slash == self.at {
+            SelfClosing::Yes
+        } else {
+            SelfClosing::No
+        }
     }
 
     /// Does the tag have an attribute with one of these lower-case names?
     pub(super) fn any_of(mut self, names: &[&[u8]]) -> bool {
-        self.any(|attribute| names.iter().any(|name| attribute.name.eq_ignore_ascii_case(name)))
+        self.any(|attribute| {
+            names
+                .iter()
+                .any(|name| attribute.name.eq_ignore_ascii_case(name))
+        })
     }
 
     #[inline]
@@ -115,11 +128,15 @@ impl<'a> Iterator for Attributes<'a> {
             return Some(Attribute { name, value: &[] });
         }
         self.at += 1;
-        Some(Attribute { name, value: self.value() })
+        Some(Attribute {
+            name,
+            value: self.value(),
+        })
     }
 }
 
-/// White space between attributes; a carriage return is a line feed by the time the tokenizer sees it.
+/// White space between attributes; a carriage return is a line feed by the time the tokenizer sees
+/// it.
 #[inline]
 pub(super) fn is_space(byte: u8) -> bool {
     Class::SPACE.contains(byte)
@@ -236,13 +253,18 @@ mod tests {
 
     fn pairs(tag: &str) -> Vec<(String, String)> {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        Attributes::new(tag.as_bytes(), 0).map(|a| (text(a.name), text(a.value))).collect()
+        Attributes::new(tag.as_bytes(), 0)
+            .map(|a| (text(a.name), text(a.value)))
+            .collect()
     }
 
     #[test]
     fn attributes_are_delimited_as_the_standard_says() {
         for (tag, expected) in [
-            (" a=1 b='2' c=\"3\" d>", &[("a", "1"), ("b", "2"), ("c", "3"), ("d", "")][..]),
+            (
+                " a=1 b='2' c=\"3\" d>",
+                &[("a", "1"), ("b", "2"), ("c", "3"), ("d", "")][..],
+            ),
             (" a = 'x>y' b>", &[("a", "x>y"), ("b", "")]),
             (" a=b=\"c>", &[("a", "b=\"c")]),
             (" =a=b>", &[("=a", "b")]),
@@ -252,9 +274,16 @@ mod tests {
             (" a'b\"c>", &[("a'b\"c", "")]),
             (" a\r\n=\t'1'\x0cb>", &[("a", "1"), ("b", "")]),
         ] {
-            let expected: Vec<_> = expected.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(n, v)| (n.to_string(), v.to_string()))
+                .collect();
             assert_eq!(pairs(tag), expected, "{tag}");
-            assert_eq!(Attributes::new(tag.as_bytes(), 0).end(), Some(tag.len() - 1), "{tag}");
+            assert_eq!(
+                Attributes::new(tag.as_bytes(), 0).end(),
+                Some(tag.len() - 1),
+                "{tag}"
+            );
         }
     }
 
@@ -267,7 +296,8 @@ mod tests {
 
     #[test]
     fn only_a_slash_outside_of_a_value_closes() {
-        let closes = |tag: &str| Attributes::new(tag.as_bytes(), 0).self_closing() == SelfClosing::Yes;
+        let closes =
+            |tag: &str| Attributes::new(tag.as_bytes(), 0).self_closing() == SelfClosing::Yes;
         assert!(closes("/>") && closes(" a='b'/>") && closes(" a />"));
         assert!(!closes(" a=b/>") && !closes("/ >") && !closes(" a='/'>"));
     }

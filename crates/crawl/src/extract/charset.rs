@@ -1,7 +1,8 @@
-//! Which encoding a page is in: byte-order mark, then the header, then the page's own `<meta>`, then a guess (WHATWG
-//! HTML §13.2.3.2).
+//! Which encoding a page is in: byte-order mark, then the header, then the page's own `<meta>`,
+//! then a guess (WHATWG HTML §13.2.3.2).
 //!
-//! The guess is UTF-8 if the page is valid UTF-8 and windows-1252 otherwise, which is what most undeclared pages are.
+//! The guess is UTF-8 if the page is valid UTF-8 and windows-1252 otherwise, which is what most
+//! undeclared pages are.
 
 use super::{
     attributes::{Attribute, Attributes},
@@ -14,12 +15,17 @@ use memchr::{memchr, memmem};
 const PRESCAN_BYTES: usize = 1024;
 
 /// The encoding of a body, and the body without its byte-order mark.
-pub(super) fn detect<'a>(content_type: Option<&str>, body: &'a [u8]) -> (&'static Encoding, &'a [u8]) {
+pub(super) fn detect<'a>(
+    content_type: Option<&str>,
+    body: &'a [u8],
+) -> (&'static Encoding, &'a [u8]) {
     if let Some((encoding, mark)) = Encoding::for_bom(body) {
         return (encoding, &body[mark..]);
     }
     let head = &body[..body.len().min(PRESCAN_BYTES)];
-    let declared = content_type.and_then(from_content_type).or_else(|| prescan(head));
+    let declared = content_type
+        .and_then(from_content_type)
+        .or_else(|| prescan(head));
     (declared.unwrap_or_else(|| guess(body)), body)
 }
 
@@ -28,7 +34,8 @@ fn from_content_type(content_type: &str) -> Option<&'static Encoding> {
     content_type.split(';').skip(1).find_map(|parameter| {
         let (key, value) = parameter.split_once('=')?;
         let is_charset = key.trim().eq_ignore_ascii_case("charset");
-        is_charset.then(|| Encoding::for_label(value.trim().trim_matches(['"', '\'']).as_bytes()))?
+        is_charset
+            .then(|| Encoding::for_label(value.trim().trim_matches(['"', '\'']).as_bytes()))?
     })
 }
 
@@ -39,8 +46,8 @@ fn guess(body: &[u8]) -> &'static Encoding {
     }
 }
 
-/// Looks for `<meta charset>` or its older form without regard to what kind of text it stands in (§13.2.3.2,
-/// "prescan a byte stream").
+/// Looks for `<meta charset>` or its older form without regard to what kind of text it stands in
+/// (§13.2.3.2, "prescan a byte stream").
 fn prescan(head: &[u8]) -> Option<&'static Encoding> {
     let mut at = 0;
     while let Some(tag) = memchr(b'<', &head[at..]).map(|tag| at + tag) {
@@ -53,7 +60,9 @@ fn prescan(head: &[u8]) -> Option<&'static Encoding> {
         let name = rest.strip_prefix(b"/").unwrap_or(rest);
         if name.first().is_some_and(u8::is_ascii_alphabetic) {
             let start = head.len() - name.len();
-            let length = name.iter().position(|&byte| byte.is_ascii_whitespace() || b"/>".contains(&byte))?;
+            let length = name
+                .iter()
+                .position(|&byte| byte.is_ascii_whitespace() || b"/>".contains(&byte))?;
             let attributes = Attributes::new(head, start + length);
             at = attributes.clone().end()?;
             let is_meta = name.len() == rest.len() && Name::of(&name[..length]) == Name::META;
@@ -79,22 +88,30 @@ fn from_meta(attributes: Attributes<'_>) -> Option<&'static Encoding> {
             _ => {}
         }
     }
-    let label = charset.or_else(|| content.filter(|_| is_content_type).and_then(label_in_content))?;
+    let label = charset.or_else(|| {
+        content
+            .filter(|_| is_content_type)
+            .and_then(label_in_content)
+    })?;
     Encoding::for_label(label).map(as_declared_in_page)
 }
 
-/// The label in `text/html; charset=label` (WHATWG HTML §2.5.5, "extracting a character encoding from a meta
-/// element").
+/// The label in `text/html; charset=label` (WHATWG HTML §2.5.5, "extracting a character encoding
+/// from a meta element").
 fn label_in_content(content: &[u8]) -> Option<&[u8]> {
     let lower = content.to_ascii_lowercase();
     let mut from = 0;
     loop {
         from += memmem::find(&lower[from..], b"charset")? + "charset".len();
-        let Some(value) = content[from..].trim_ascii_start().strip_prefix(b"=") else { continue };
+        let Some(value) = content[from..].trim_ascii_start().strip_prefix(b"=") else {
+            continue;
+        };
         let value = value.trim_ascii_start();
         return match value.first()? {
             quote @ (b'"' | b'\'') => Some(&value[1..1 + memchr(*quote, &value[1..])?]),
-            _ => value.split(|&byte| byte == b';' || byte.is_ascii_whitespace()).next(),
+            _ => value
+                .split(|&byte| byte == b';' || byte.is_ascii_whitespace())
+                .next(),
         };
     }
 }
@@ -121,7 +138,13 @@ mod tests {
     #[test]
     fn mark_beats_header_beats_page_beats_guess() {
         let meta = b"<meta charset=koi8-r>";
-        assert_eq!(name(Some("text/html; charset=big5"), b"\xef\xbb\xbf<meta charset=koi8-r>"), "UTF-8");
+        assert_eq!(
+            name(
+                Some("text/html; charset=big5"),
+                b"\xef\xbb\xbf<meta charset=koi8-r>"
+            ),
+            "UTF-8"
+        );
         assert_eq!(name(Some("text/html; Charset=\"Big5\""), meta), "Big5");
         assert_eq!(name(Some("text/html; charset=nonsense"), meta), "KOI8-R");
         assert_eq!(name(None, meta), "KOI8-R");
@@ -134,11 +157,23 @@ mod tests {
     #[test]
     fn declarations_are_found_as_the_standard_says() {
         for (page, expected) in [
-            ("<!doctype html><html a='<meta charset=big5>'><meta charset='koi8-r'>", "KOI8-R"),
-            ("<!-- <meta charset=big5> --><META CHARSET = koi8-r />", "KOI8-R"),
+            (
+                "<!doctype html><html a='<meta charset=big5>'><meta charset='koi8-r'>",
+                "KOI8-R",
+            ),
+            (
+                "<!-- <meta charset=big5> --><META CHARSET = koi8-r />",
+                "KOI8-R",
+            ),
             ("<!--><meta charset=koi8-r>-->", "KOI8-R"),
-            ("<meta http-equiv=Content-Type content='text/html; charset = koi8-r'>", "KOI8-R"),
-            ("<meta content='text/html; charset=\"koi8-r\"' http-equiv=content-type>", "KOI8-R"),
+            (
+                "<meta http-equiv=Content-Type content='text/html; charset = koi8-r'>",
+                "KOI8-R",
+            ),
+            (
+                "<meta content='text/html; charset=\"koi8-r\"' http-equiv=content-type>",
+                "KOI8-R",
+            ),
             ("<meta content='text/html; charset=koi8-r'>", "UTF-8"),
             ("<meta charset=utf-16>", "UTF-8"),
             ("<meta charset=x-user-defined>", "windows-1252"),
@@ -147,7 +182,10 @@ mod tests {
             ("<metal charset=koi8-r>", "UTF-8"),
             ("<meta charset=koi8-r", "UTF-8"),
             ("<!-- never closed <meta charset=koi8-r>", "UTF-8"),
-            ("<meta http-equiv=content-type content='charset charset=", "UTF-8"),
+            (
+                "<meta http-equiv=content-type content='charset charset=",
+                "UTF-8",
+            ),
         ] {
             assert_eq!(name(None, page.as_bytes()), expected, "{page}");
         }

@@ -1,17 +1,17 @@
-//! Where a page is inside `<svg>` or `<math>`, because there `<title>` and `<script>` do not begin raw text and CDATA
-//! sections exist (WHATWG HTML §13.2.6.5).
+//! Where a page is inside `<svg>` or `<math>`, because there `<title>` and `<script>` do not begin
+//! raw text and CDATA sections exist (WHATWG HTML §13.2.6.5).
 //!
-//! Only elements from the outermost `<svg>` or `<math>` inwards are remembered. Outside, which is almost everywhere,
-//! tags are merely counted: an end tag that fits nothing inside closes the drawing if such an element seems to be open
-//! around it.
+//! Only elements from the outermost `<svg>` or `<math>` inwards are remembered. Outside, which is
+//! almost everywhere, tags are merely counted: an end tag that fits nothing inside closes the
+//! drawing if such an element seems to be open around it.
 
 use super::{
     attributes::{Attribute, Attributes, SelfClosing},
     name::Name,
 };
 
-/// Deepest nesting that is followed; a deeper element is not remembered. An end tag may cost a look at each, so the
-/// limit also bounds what a hostile page can cost.
+/// Deepest nesting that is followed; a deeper element is not remembered. An end tag may cost a look
+/// at each, so the limit also bounds what a hostile page can cost.
 const MAX_DEPTH: usize = 128;
 
 /// Whose rules an element follows.
@@ -45,12 +45,17 @@ enum Point {
 
 impl Foreign {
     pub(super) fn new() -> Self {
-        Foreign { open: Vec::new(), outside: [0; Name::SLOTS] }
+        Foreign {
+            open: Vec::new(),
+            outside: [0; Name::SLOTS],
+        }
     }
 
     /// Is the innermost open element foreign, so that `<![CDATA[` begins a section?
     pub(super) fn allows_cdata(&self) -> bool {
-        self.open.last().is_some_and(|open| open.namespace != Namespace::Html)
+        self.open
+            .last()
+            .is_some_and(|open| open.namespace != Namespace::Html)
     }
 
     /// Takes note of a start tag and says whose element it begins.
@@ -84,25 +89,34 @@ impl Foreign {
             (true, Name::SVG) => Namespace::Svg,
             (true, Name::MATH) => Namespace::MathMl,
             (true, _) => Namespace::Html,
-            (false, _) => self.open.last().map_or(Namespace::Html, |open| open.namespace),
+            (false, _) => self
+                .open
+                .last()
+                .map_or(Namespace::Html, |open| open.namespace),
         };
         let stays_open = match namespace {
             Namespace::Html => !self.open.is_empty() && has_content(name),
             _ => attributes.clone().self_closing() == SelfClosing::No,
         };
         if stays_open && self.open.len() < MAX_DEPTH {
-            self.open.push(Open { name, namespace, point: point(name, namespace, attributes) });
+            self.open.push(Open {
+                name,
+                namespace,
+                point: point(name, namespace, attributes),
+            });
         }
         namespace
     }
 
     /// Is a start tag with this name treated as if there were no foreign content?
     fn follows_html_rules(&self, name: Name) -> bool {
-        self.open.last().is_none_or(|open| match (open.namespace, open.point) {
-            (Namespace::Html, _) | (_, Point::Html) => true,
-            (_, Point::MathMlText) => name != Name::MGLYPH && name != Name::MALIGNMARK,
-            _ => open.name == Name::ANNOTATION_XML && name == Name::SVG,
-        })
+        self.open
+            .last()
+            .is_none_or(|open| match (open.namespace, open.point) {
+                (Namespace::Html, _) | (_, Point::Html) => true,
+                (_, Point::MathMlText) => name != Name::MGLYPH && name != Name::MALIGNMARK,
+                _ => open.name == Name::ANNOTATION_XML && name == Name::SVG,
+            })
     }
 
     /// Leaves foreign content up to the next place where HTML may stand.
@@ -124,11 +138,16 @@ impl Foreign {
         let same_kind = |open: &&Open| (open.namespace != Namespace::Html) == is_foreign;
         let run = self.open.iter().rev().take_while(same_kind).count();
         let first = self.open.len() - run;
-        if let Some(found) = self.open[first..].iter().rposition(|open| open.name == name) {
+        if let Some(found) = self.open[first..]
+            .iter()
+            .rposition(|open| open.name == name)
+        {
             self.close(first + found);
         } else if is_foreign && first > 0 {
             // The rules of HTML apply from the enclosing HTML element on.
-            let found = self.open[..first].iter().rposition(|open| open.name == name);
+            let found = self.open[..first]
+                .iter()
+                .rposition(|open| open.name == name);
             self.open.truncate(found.unwrap_or(self.open.len()));
         } else if is_foreign && self.outside[name.slot()] > 0 && closes_content(name) {
             self.open.clear();
@@ -149,7 +168,9 @@ impl Foreign {
 fn point(name: Name, namespace: Namespace, attributes: &Attributes<'_>) -> Point {
     match (namespace, name) {
         (Namespace::Svg, Name::FOREIGN_OBJECT | Name::DESC | Name::TITLE) => Point::Html,
-        (Namespace::MathMl, Name::MI | Name::MO | Name::MN | Name::MS | Name::MTEXT) => Point::MathMlText,
+        (Namespace::MathMl, Name::MI | Name::MO | Name::MN | Name::MS | Name::MTEXT) => {
+            Point::MathMlText
+        }
         (Namespace::MathMl, Name::ANNOTATION_XML) if holds_html(attributes.clone()) => Point::Html,
         _ => Point::None,
     }
@@ -157,20 +178,31 @@ fn point(name: Name, namespace: Namespace, attributes: &Attributes<'_>) -> Point
 
 /// Does an `<annotation-xml>` declare its content to be HTML?
 fn holds_html(mut attributes: Attributes<'_>) -> bool {
-    attributes.find(|attribute| attribute.name.eq_ignore_ascii_case(b"encoding")).is_some_and(
-        |Attribute { value, .. }| {
-            value.eq_ignore_ascii_case(b"text/html") || value.eq_ignore_ascii_case(b"application/xhtml+xml")
-        },
-    )
+    attributes
+        .find(|attribute| attribute.name.eq_ignore_ascii_case(b"encoding"))
+        .is_some_and(|Attribute { value, .. }| {
+            value.eq_ignore_ascii_case(b"text/html")
+                || value.eq_ignore_ascii_case(b"application/xhtml+xml")
+        })
 }
 
 /// Does a start tag end foreign content, because it was surely meant as HTML?
 fn breaks_out(name: Name, attributes: &Attributes<'_>) -> bool {
     match name {
-        Name::B | Name::BIG | Name::BLOCKQUOTE | Name::BODY | Name::BR | Name::CENTER | Name::CODE => true,
+        Name::B
+        | Name::BIG
+        | Name::BLOCKQUOTE
+        | Name::BODY
+        | Name::BR
+        | Name::CENTER
+        | Name::CODE => true,
         Name::DD | Name::DIV | Name::DL | Name::DT | Name::EM | Name::EMBED => true,
-        Name::H1 | Name::H2 | Name::H3 | Name::H4 | Name::H5 | Name::H6 | Name::HEAD | Name::HR => true,
-        Name::I | Name::IMG | Name::LI | Name::LISTING | Name::MENU | Name::META | Name::NOBR => true,
+        Name::H1 | Name::H2 | Name::H3 | Name::H4 | Name::H5 | Name::H6 | Name::HEAD | Name::HR => {
+            true
+        }
+        Name::I | Name::IMG | Name::LI | Name::LISTING | Name::MENU | Name::META | Name::NOBR => {
+            true
+        }
         Name::OL | Name::P | Name::PRE | Name::RUBY | Name::S | Name::SMALL | Name::SPAN => true,
         Name::STRONG | Name::STRIKE | Name::SUB | Name::SUP | Name::TABLE | Name::TT => true,
         Name::U | Name::UL | Name::VAR => true,
@@ -192,8 +224,8 @@ fn has_content(name: Name) -> bool {
     )
 }
 
-/// Does an end tag close what is open inside of its element? Those of the page's own parts close nothing: the body
-/// has begun, and what follows its end is still part of it.
+/// Does an end tag close what is open inside of its element? Those of the page's own parts close
+/// nothing: the body has begun, and what follows its end is still part of it.
 fn closes_content(name: Name) -> bool {
     has_content(name) && !matches!(name, Name::HEAD | Name::BODY | Name::HTML)
 }

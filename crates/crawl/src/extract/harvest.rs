@@ -1,4 +1,5 @@
-//! Which elements matter to a crawler and what is taken from them; the same for a byte stream and for a tree.
+//! Which elements matter to a crawler and what is taken from them; the same for a byte stream and
+//! for a tree.
 
 use super::{
     Extracted, MAX_LANGUAGE_BYTES, MAX_TITLE_CHARS,
@@ -41,7 +42,9 @@ impl<'a> Harvest<'a> {
             (Name::LINK, Namespace::Html) => self.link(element),
             (Name::META, Namespace::Html) => self.meta(element),
             (Name::IFRAME, Namespace::Html) => self.frame(element),
-            (Name::BASE, Namespace::Html) if self.base.is_none() => self.base = element.value(Wanted::Href),
+            (Name::BASE, Namespace::Html) if self.base.is_none() => {
+                self.base = element.value(Wanted::Href)
+            }
             (Name::HTML, Namespace::Html) if self.language.is_none() => {
                 self.language = element.value(Wanted::Lang)
             }
@@ -63,20 +66,28 @@ impl<'a> Harvest<'a> {
             links: self.references.resolve(&base),
             title: self.title.filter(|title| !title.is_empty()),
             language: self.language.as_deref().and_then(language),
-            canonical: self.canonical.and_then(|canonical| base.resolve(&canonical)),
+            canonical: self
+                .canonical
+                .and_then(|canonical| base.resolve(&canonical)),
             directives: self.directives,
         }
     }
 
     fn anchor(&mut self, element: &impl Lookup<'a>) {
-        let Some(href) = element.value(Wanted::Href) else { return };
-        if !element.value(Wanted::Rel).is_some_and(|rel| has_word(&rel, "nofollow")) {
+        let Some(href) = element.value(Wanted::Href) else {
+            return;
+        };
+        if !element
+            .value(Wanted::Rel)
+            .is_some_and(|rel| has_word(&rel, "nofollow"))
+        {
             self.references.add(href);
         }
     }
 
     fn link(&mut self, element: &impl Lookup<'a>) {
-        let (Some(href), Some(rel)) = (element.value(Wanted::Href), element.value(Wanted::Rel)) else {
+        let (Some(href), Some(rel)) = (element.value(Wanted::Href), element.value(Wanted::Rel))
+        else {
             return;
         };
         let is = |word| has_word(&rel, word);
@@ -97,9 +108,12 @@ impl<'a> Harvest<'a> {
     }
 
     fn meta(&mut self, element: &impl Lookup<'a>) {
-        let Some(content) = element.value(Wanted::Content) else { return };
+        let Some(content) = element.value(Wanted::Content) else {
+            return;
+        };
         let name = element.value(Wanted::Name);
-        if let Some(directives) = name.and_then(|name| Directives::from_named_meta(&name, &content)) {
+        if let Some(directives) = name.and_then(|name| Directives::from_named_meta(&name, &content))
+        {
             self.directives = self.directives & directives;
         }
         let refreshes = |equiv: Cow<str>| equiv.eq_ignore_ascii_case("refresh");
@@ -118,7 +132,8 @@ fn language(tag: &str) -> Option<String> {
 }
 
 fn has_word(list: &str, word: &str) -> bool {
-    list.split_ascii_whitespace().any(|item| item.eq_ignore_ascii_case(word))
+    list.split_ascii_whitespace()
+        .any(|item| item.eq_ignore_ascii_case(word))
 }
 
 /// The text with runs of white space as one space and none around, cut after `max_chars`.

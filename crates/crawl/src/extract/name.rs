@@ -1,7 +1,7 @@
 //! Names of elements as numbers, so that telling them apart costs a comparison.
 
-/// The name of an element in lower case, packed into a number. Names of more than 16 bytes, which no element that
-/// matters has, are mixed together and might, rarely, be taken for each other.
+/// The name of an element in lower case, packed into a number. Names of more than 16 bytes, which
+/// no element that matters has, are mixed together and might, rarely, be taken for each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Name(u128);
 
@@ -17,7 +17,11 @@ impl Name {
             packed = packed.rotate_left(8) ^ name[i].to_ascii_lowercase() as u128;
             i += 1;
         }
-        if name.len() > Self::MAX_BYTES { Name(packed | Self::IS_MIXED) } else { Name(packed) }
+        if name.len() > Self::MAX_BYTES {
+            Name(packed | Self::IS_MIXED)
+        } else {
+            Name(packed)
+        }
     }
 
     /// How many values [`Self::slot`] has.
@@ -26,7 +30,8 @@ impl Name {
     /// A small number for counting by name; few names share one.
     #[inline]
     pub(super) fn slot(self) -> usize {
-        // Fibonacci hashing: the upper bits of a product with 2⁶⁴ / φ depend on all of the lower ones.
+        // Fibonacci hashing: the upper bits of a product with 2⁶⁴ / φ depend on all of the lower
+        // ones.
         let folded = (self.0 as u64) ^ (self.0 >> 64) as u64;
         (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
     }

@@ -89,7 +89,11 @@ fn until_end_of_script(rest: &[u8]) -> usize {
 }
 
 fn next_of_interest(rest: &[u8], escape: Escape) -> Option<usize> {
-    if escape == Escape::None { memchr(b'<', rest) } else { memchr2(b'<', b'-', rest) }
+    if escape == Escape::None {
+        memchr(b'<', rest)
+    } else {
+        memchr2(b'<', b'-', rest)
+    }
 }
 
 fn is_end_tag(here: &[u8], name: &[u8]) -> bool {
@@ -97,7 +101,9 @@ fn is_end_tag(here: &[u8], name: &[u8]) -> bool {
 }
 
 fn is_tag(here: &[u8], opening: &[u8], name: &[u8]) -> bool {
-    let Some(rest) = here.strip_prefix(opening) else { return false };
+    let Some(rest) = here.strip_prefix(opening) else {
+        return false;
+    };
     rest.len() > name.len()
         && rest[..name.len()].eq_ignore_ascii_case(name)
         && Class::ENDS_TAG_NAME.contains(rest[name.len()])

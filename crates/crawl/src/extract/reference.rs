@@ -1,8 +1,9 @@
 //! The same answers by way of a tree, and what only a tree can answer: CSS selectors.
 //!
-//! Ten times slower than [`super::extract`] and using memory in proportion to the page, but built on a complete HTML
-//! parser: the yardstick that the scanner is compared with. A hostile page can make a tree builder take time in
-//! proportion to the square of its size, so neither belongs on the hot path.
+//! Ten times slower than [`super::extract`] and using memory in proportion to the page, but built
+//! on a complete HTML parser: the yardstick that the scanner is compared with. A hostile page can
+//! make a tree builder take time in proportion to the square of its size, so neither belongs on the
+//! hot path.
 
 use super::{
     Extracted,
@@ -36,7 +37,10 @@ pub fn extract(page: &PageUrl, content_type: Option<&str>, body: &[u8]) -> Extra
     let tree = Html::parse_document(&Source::new(content_type, body).whole());
     let mut harvest = Harvest::default();
     for element in tree.root_element().descendent_elements() {
-        let (name, namespace) = (Name::of(element.value().name().as_bytes()), namespace(element));
+        let (name, namespace) = (
+            Name::of(element.value().name().as_bytes()),
+            namespace(element),
+        );
         harvest.element(name, namespace, &element);
         if name == Name::TITLE && namespace == Namespace::Html {
             harvest.title(&element.text().collect::<String>());
@@ -52,10 +56,14 @@ pub fn select(
     selector: &str,
     attribute: &str,
 ) -> Result<Vec<String>, InvalidSelector> {
-    let parsed = Selector::parse(selector)
-        .map_err(|error| InvalidSelector { selector: selector.to_owned(), why: error.to_string() })?;
+    let parsed = Selector::parse(selector).map_err(|error| InvalidSelector {
+        selector: selector.to_owned(),
+        why: error.to_string(),
+    })?;
     let tree = Html::parse_document(&Source::new(content_type, body).whole());
-    let values = tree.select(&parsed).filter_map(|element| element.attr(attribute));
+    let values = tree
+        .select(&parsed)
+        .filter_map(|element| element.attr(attribute));
     Ok(values.map(str::to_owned).collect())
 }
 
@@ -82,6 +90,9 @@ mod tests {
         let page = b"<div class=x><a href=1></a><a></a></div><a href=2></a><p class=x><a href='3'>";
         assert_eq!(select(None, page, ".x a", "href").unwrap(), ["1", "3"]);
         let error = select(None, page, "a[", "href").unwrap_err().to_string();
-        assert!(error.starts_with("\"a[\" is not a CSS selector: "), "{error}");
+        assert!(
+            error.starts_with("\"a[\" is not a CSS selector: "),
+            "{error}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The references found on a page, each once, until its base is known and they can be resolved.
 //!
-//! Most links of a page are repeated and many differ in the fragment only, so they are compared before the costly
-//! step of resolving them.
+//! Most links of a page are repeated and many differ in the fragment only, so they are compared
+//! before the costly step of resolving them.
 
 use super::{MAX_LINKS, base::Base};
 use apoidea_model::PageUrl;
@@ -10,7 +10,8 @@ use indexmap::IndexSet;
 use memchr::memchr;
 use std::borrow::Cow;
 
-/// Most distinct references that are remembered; more than links, for some turn out to be `mailto:` or the like.
+/// Most distinct references that are remembered; more than links, for some turn out to be `mailto:`
+/// or the like.
 const MAX_REFERENCES: usize = 2 * MAX_LINKS;
 
 /// References in order of first occurrence.
@@ -33,7 +34,11 @@ impl<'a> References<'a> {
     pub(super) fn resolve(&self, base: &Base) -> Vec<PageUrl> {
         let room = self.distinct.len().min(MAX_LINKS);
         let mut links = IndexSet::with_capacity_and_hasher(room, RandomState::default());
-        for link in self.distinct.iter().filter_map(|reference| base.resolve(reference)) {
+        for link in self
+            .distinct
+            .iter()
+            .filter_map(|reference| base.resolve(reference))
+        {
             links.insert(link);
             if links.len() == MAX_LINKS {
                 break;
@@ -43,9 +48,12 @@ impl<'a> References<'a> {
     }
 }
 
-/// The part that names a page. White space before the `#` counts only as long as something follows it.
+/// The part that names a page. White space before the `#` counts only as long as something follows
+/// it.
 fn without_fragment(reference: Cow<'_, str>) -> Cow<'_, str> {
-    let Some(end) = memchr(b'#', reference.as_bytes()) else { return reference };
+    let Some(end) = memchr(b'#', reference.as_bytes()) else {
+        return reference;
+    };
     if reference[..end].ends_with(|c: char| c <= ' ') {
         return reference;
     }
@@ -91,7 +99,9 @@ mod tests {
     }
 
     /// All sequences of four pieces.
-    fn sequences<'p>(pieces: &'p [&'p str]) -> impl Iterator<Item = (&'p str, &'p str, &'p str, &'p str)> {
+    fn sequences<'p>(
+        pieces: &'p [&'p str],
+    ) -> impl Iterator<Item = (&'p str, &'p str, &'p str, &'p str)> {
         let count = pieces.len();
         let piece = move |number: usize, place: u32| pieces[number / count.pow(place) % count];
         (0..count.pow(4)).map(move |n| (piece(n, 3), piece(n, 2), piece(n, 1), piece(n, 0)))

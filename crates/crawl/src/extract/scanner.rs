@@ -1,7 +1,8 @@
 //! One pass over a page's bytes that finds its tags, as the WHATWG tokenizer does (HTML §13.2.5).
 //!
-//! The tokenizer depends on the tree builder in two points only, both followed here: which start tags begin raw text
-//! ([`super::raw_text`]) and whether the page is inside `<svg>` or `<math>` ([`super::foreign`]).
+//! The tokenizer depends on the tree builder in two points only, both followed here: which start
+//! tags begin raw text ([`super::raw_text`]) and whether the page is inside `<svg>` or `<math>`
+//! ([`super::foreign`]).
 
 use super::{
     attributes::{Attributes, Class},
@@ -40,7 +41,12 @@ pub(super) struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(input: &'a [u8]) -> Self {
-        Scanner { input, at: 0, raw: None, foreign: Foreign::new() }
+        Scanner {
+            input,
+            at: 0,
+            raw: None,
+            foreign: Foreign::new(),
+        }
     }
 
     fn rest(&self) -> &'a [u8] {
@@ -80,7 +86,8 @@ impl<'a> Scanner<'a> {
     }
 
     fn skip_past(&mut self, rest: &[u8], from: usize, end: &[u8]) -> Option<Token<'a>> {
-        self.at += memmem::find(&rest[from..], end).map_or(rest.len(), |found| from + found + end.len());
+        self.at +=
+            memmem::find(&rest[from..], end).map_or(rest.len(), |found| from + found + end.len());
         None
     }
 
@@ -91,7 +98,11 @@ impl<'a> Scanner<'a> {
         if namespace == Namespace::Html {
             self.raw = RawText::of(name).map(|raw| (name, raw));
         }
-        Some(Token::Start(Tag { name, namespace, attributes }))
+        Some(Token::Start(Tag {
+            name,
+            namespace,
+            attributes,
+        }))
     }
 
     #[inline]
@@ -101,12 +112,16 @@ impl<'a> Scanner<'a> {
         Some(Token::End(name))
     }
 
-    /// Consumes a tag whose name begins `prefix` bytes from here; one that is cut off consumes the rest of the page.
+    /// Consumes a tag whose name begins `prefix` bytes from here; one that is cut off consumes the
+    /// rest of the page.
     #[inline]
     fn tag(&mut self, prefix: usize) -> Option<(Name, Attributes<'a>)> {
         let start = self.at + prefix;
         let name = &self.input[start..];
-        let length = name.iter().position(|&byte| Class::ENDS_TAG_NAME.contains(byte)).unwrap_or(name.len());
+        let length = name
+            .iter()
+            .position(|&byte| Class::ENDS_TAG_NAME.contains(byte))
+            .unwrap_or(name.len());
         let attributes = Attributes::new(self.input, start + length);
         let Some(end) = attributes.clone().end() else {
             self.at = self.input.len();
@@ -155,7 +170,8 @@ impl<'a> Iterator for Scanner<'a> {
     }
 }
 
-/// Bytes of the comment at the beginning of `rest`. It ends with `-->` or `--!>`; `<!-->` and `<!--->` are complete.
+/// Bytes of the comment at the beginning of `rest`. It ends with `-->` or `--!>`; `<!-->` and
+/// `<!--->` are complete.
 fn comment_length(rest: &[u8]) -> usize {
     for short in [&b"<!-->"[..], b"<!--->"] {
         if rest.starts_with(short) {
@@ -163,5 +179,7 @@ fn comment_length(rest: &[u8]) -> usize {
         }
     }
     let ends = |end: &usize| rest[4..*end].ends_with(b"--") || rest[4..*end].ends_with(b"--!");
-    memchr_iter(b'>', rest).find(ends).map_or(rest.len(), |end| end + 1)
+    memchr_iter(b'>', rest)
+        .find(ends)
+        .map_or(rest.len(), |end| end + 1)
 }

@@ -1,8 +1,8 @@
 //! A page's bytes together with their encoding.
 //!
-//! In an ASCII-compatible encoding the bytes that delimit markup are never part of another character, so the page is
-//! scanned as it is and only the values that are wanted are decoded. Anything else (UTF-16, ISO-2022-JP) is decoded
-//! first.
+//! In an ASCII-compatible encoding the bytes that delimit markup are never part of another
+//! character, so the page is scanned as it is and only the values that are wanted are decoded.
+//! Anything else (UTF-16, ISO-2022-JP) is decoded first.
 
 use super::charset;
 use encoding_rs::{Encoding, UTF_8};
@@ -20,10 +20,16 @@ impl<'a> Source<'a> {
     pub(super) fn new(content_type: Option<&str>, body: &'a [u8]) -> Self {
         let (encoding, body) = charset::detect(content_type, body);
         if encoding.is_ascii_compatible() {
-            return Source { bytes: body.into(), encoding };
+            return Source {
+                bytes: body.into(),
+                encoding,
+            };
         }
         let (text, _) = encoding.decode_without_bom_handling(body);
-        Source { bytes: text.into_owned().into_bytes().into(), encoding: UTF_8 }
+        Source {
+            bytes: text.into_owned().into_bytes().into(),
+            encoding: UTF_8,
+        }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -62,7 +68,11 @@ impl<'a> Source<'a> {
     fn normalised<'v>(&self, bytes: &'v [u8]) -> Cow<'v, str> {
         let text = self.decoded(bytes);
         match memchr2(b'\r', b'\0', text.as_bytes()) {
-            Some(_) => text.replace("\r\n", "\n").replace('\r', "\n").replace('\0', "\u{fffd}").into(),
+            Some(_) => text
+                .replace("\r\n", "\n")
+                .replace('\r', "\n")
+                .replace('\0', "\u{fffd}")
+                .into(),
             None => text,
         }
     }
@@ -75,7 +85,11 @@ fn is_plain(bytes: &[u8]) -> bool {
 }
 
 fn unescape<'v>(text: Cow<'v, str>, expand: fn(Cow<'v, str>) -> Cow<'v, str>) -> Cow<'v, str> {
-    if memchr(b'&', text.as_bytes()).is_some() { expand(text) } else { text }
+    if memchr(b'&', text.as_bytes()).is_some() {
+        expand(text)
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -86,11 +100,17 @@ mod tests {
     fn values_are_decoded_in_the_encoding_of_the_page() {
         let attribute = |charset: &str, bytes: &[u8]| {
             let content_type = format!("text/html; charset={charset}");
-            Source::new(Some(&content_type), b"").attribute(bytes).into_owned()
+            Source::new(Some(&content_type), b"")
+                .attribute(bytes)
+                .into_owned()
         };
         assert_eq!(attribute("utf-8", "é".as_bytes()), "é");
         assert_eq!(attribute("latin1", b"\xe9\x80"), "é€");
-        assert_eq!(attribute("shift_jis", b"\x83\x5c"), "ソ", "the second byte is a backslash in ASCII");
+        assert_eq!(
+            attribute("shift_jis", b"\x83\x5c"),
+            "ソ",
+            "the second byte is a backslash in ASCII"
+        );
         assert_eq!(attribute("utf-8", b"a\xff"), "a\u{fffd}");
         assert_eq!(attribute("utf-8", b"a\r\nb\rc\0"), "a\nb\nc\u{fffd}");
     }
@@ -104,7 +124,10 @@ mod tests {
             ("?a=1&copyx", "?a=1&copyx"),
             ("?a=1&copy", "?a=1©"),
             ("?a=1&copy;=2", "?a=1©=2"),
-            ("&#x41;&#66&#0;&#x80;&#xD800;&#x110000;", "AB\u{fffd}€\u{fffd}\u{fffd}"),
+            (
+                "&#x41;&#66&#0;&#x80;&#xD800;&#x110000;",
+                "AB\u{fffd}€\u{fffd}\u{fffd}",
+            ),
             ("&NotEqualTilde;&nosuch;&;&", "≂̸&nosuch;&;&"),
         ] {
             assert_eq!(source.attribute(raw.as_bytes()), expected, "{raw}");

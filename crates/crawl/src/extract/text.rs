@@ -1,4 +1,5 @@
-//! The words a reader sees on a page, for whoever indexes it. Links do not need it, so they do not pay for it.
+//! The words a reader sees on a page, for whoever indexes it. Links do not need it, so they do not
+//! pay for it.
 
 use super::{
     attributes::SelfClosing,
@@ -9,8 +10,9 @@ use super::{
     source::Source,
 };
 
-/// The visible text of a page: without head, scripts, styles and templates, white space collapsed, and with a space
-/// where one block ends and another begins. Plain text is only collapsed; other media types have none.
+/// The visible text of a page: without head, scripts, styles and templates, white space collapsed,
+/// and with a space where one block ends and another begins. Plain text is only collapsed; other
+/// media types have none.
 pub fn visible_text(content_type: Option<&str>, body: &[u8]) -> String {
     let source = Source::new(content_type, body);
     let mut words = Words::default();
@@ -46,8 +48,8 @@ impl Words {
     }
 }
 
-/// What of a page is shown. The text of its head needs no attention: all of it is raw text, and any other would
-/// begin the body.
+/// What of a page is shown. The text of its head needs no attention: all of it is raw text, and any
+/// other would begin the body.
 #[derive(Default)]
 struct Page {
     hidden: Option<Hidden>,
@@ -81,7 +83,12 @@ impl Page {
     fn start(&mut self, tag: &Tag<'_>) {
         match &mut self.hidden {
             Some(hidden) if hidden.name == tag.name => hidden.depth += 1,
-            None if is_hidden(tag) => self.hidden = Some(Hidden { name: tag.name, depth: 1 }),
+            None if is_hidden(tag) => {
+                self.hidden = Some(Hidden {
+                    name: tag.name,
+                    depth: 1,
+                })
+            }
             _ => {}
         }
     }
@@ -166,8 +173,14 @@ mod tests {
             ("w<b>or</b>d \n\t word", "word word"),
             ("<template>no<template>no</template>no</template>yes", "yes"),
             ("a &lt; b&nbsp;&eacute; &amp;amp;", "a < b é &amp;"),
-            ("<textarea>a &amp; b</textarea><xmp>&amp;<b></xmp>", "a & b &amp;<b>"),
-            ("<svg><title>no</title><style/><text>yes</text></svg>", "yes"),
+            (
+                "<textarea>a &amp; b</textarea><xmp>&amp;<b></xmp>",
+                "a & b &amp;<b>",
+            ),
+            (
+                "<svg><title>no</title><style/><text>yes</text></svg>",
+                "yes",
+            ),
             ("<noscript>no</noscript><!-- no -->1 < 2<", "1 < 2<"),
             ("", ""),
         ] {
@@ -177,7 +190,10 @@ mod tests {
 
     #[test]
     fn only_text_has_words() {
-        assert_eq!(visible_text(Some("text/plain; charset=latin1"), b" <b>\n\xe9 "), "<b> é");
+        assert_eq!(
+            visible_text(Some("text/plain; charset=latin1"), b" <b>\n\xe9 "),
+            "<b> é"
+        );
         assert_eq!(visible_text(Some("image/png"), b"abc"), "");
     }
 }

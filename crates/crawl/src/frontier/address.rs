@@ -1,7 +1,8 @@
 //! The addresses that resident hosts live at, each with the hosts that wait for their turn.
 //!
-//! An address may be asked once in a while whatever the host; so the addresses are ordered by the time at which both
-//! the address and its first host are ready, and a crowded address costs no more than a lonely one.
+//! An address may be asked once in a while whatever the host; so the addresses are ordered by the
+//! time at which both the address and its first host are ready, and a crowded address costs no more
+//! than a lonely one.
 
 use apoidea_model::{Domain, Time};
 use std::{
@@ -71,9 +72,15 @@ impl Addresses {
         })
     }
 
-    /// Promises a turn after `earliest` and after all turns promised before, so that those who found the address
-    /// crowded do not all come back at once.
-    pub(super) fn promise(&mut self, address: IpAddr, now: Time, earliest: Time, gap: Duration) -> Time {
+    /// Promises a turn after `earliest` and after all turns promised before, so that those who
+    /// found the address crowded do not all come back at once.
+    pub(super) fn promise(
+        &mut self,
+        address: IpAddr,
+        now: Time,
+        earliest: Time,
+        gap: Duration,
+    ) -> Time {
         self.change(address, |known| {
             known.promised = (known.promised.max(earliest) + gap).min(now + PROMISE_MAX);
             known.promised
@@ -91,7 +98,11 @@ impl Addresses {
         let known = match self.known.entry(address) {
             Entry::Occupied(known) => {
                 let known = known.into_mut();
-                let list = if known.hosts.is_empty() { &mut self.idle } else { &mut self.order };
+                let list = if known.hosts.is_empty() {
+                    &mut self.idle
+                } else {
+                    &mut self.order
+                };
                 list.remove(&(known.key, address));
                 known
             }
@@ -137,7 +148,10 @@ mod tests {
             addresses.enqueue(address(1), host(name), START);
         }
         addresses.enqueue(address(2), host("c.example"), START + GAP / 2);
-        assert_eq!(addresses.pop_due(START), Some((address(1), host("a.example"), START)));
+        assert_eq!(
+            addresses.pop_due(START),
+            Some((address(1), host("a.example"), START))
+        );
         addresses.start(address(1), START, GAP);
         assert_eq!(addresses.pop_due(START), None);
         assert_eq!(addresses.next_due(), START + GAP / 2);
@@ -163,7 +177,13 @@ mod tests {
         (0..10).for_each(|i| addresses.enqueue(address(1), host(&format!("h{i}.example")), START));
         assert_eq!(addresses.expected(address(1), START, GAP), START + GAP * 10);
         let later = START + GAP * 100;
-        assert_eq!(addresses.promise(address(1), START, later, GAP), later + GAP);
-        assert_eq!(addresses.promise(address(1), START, later, GAP), later + GAP * 2);
+        assert_eq!(
+            addresses.promise(address(1), START, later, GAP),
+            later + GAP
+        );
+        assert_eq!(
+            addresses.promise(address(1), START, later, GAP),
+            later + GAP * 2
+        );
     }
 }

@@ -20,8 +20,9 @@ impl Default for FrontierConfig {
         FrontierConfig {
             // Saturates a home connection with pages of usual size.
             fetches: 32,
-            // At one page in 5 s each these could give 800 pages/s, far more than a volunteer's line takes. With full
-            // windows of usual URLs they take 4.4 KB each, 18 MB in all (measured).
+            // At one page in 5 s each these could give 800 pages/s, far more than a volunteer's
+            // line takes. With full windows of usual URLs they take 4.4 KB each, 18 MB in all
+            // (measured).
             resident: 4096,
             // A minute and a half of work, so that the disk is asked rarely.
             window: 16,

@@ -14,8 +14,8 @@ pub enum Event {
         /// When the next parked domain wakes; [`Time::NEVER`] if none is left.
         next: Time,
     },
-    /// A domain is among the parked ones on disk now: after [`Action::Park`], or since it got its first URLs or came from
-    /// another peer.
+    /// A domain is among the parked ones on disk now: after [`Action::Park`], or since it got its
+    /// first URLs or came from another peer.
     Parked {
         /// When it wakes.
         wake: Time,
@@ -34,7 +34,8 @@ pub enum Event {
         /// The next URLs of its queue, in order; fewer than asked for if the queue ends there.
         urls: Vec<Pending>,
     },
-    /// URLs were added to the queue on disk of a resident domain, durably, and others removed to make room.
+    /// URLs were added to the queue on disk of a resident domain, durably, and others removed to
+    /// make room.
     Admitted {
         /// The domain.
         domain: Domain,
@@ -76,8 +77,8 @@ pub struct Report {
 /// Something is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Take up to `limit` domains whose time has come from the parked ones, earliest first; answer with
-    /// [`Event::Woke`], even if there are none.
+    /// Take up to `limit` domains whose time has come from the parked ones, earliest first; answer
+    /// with [`Event::Woke`], even if there are none.
     Wake {
         /// At most so many.
         limit: usize,
@@ -115,16 +116,18 @@ pub enum Action {
         /// What to do with the connection afterwards.
         connection: Connection,
     },
-    /// A URL that robots.txt forbids: remove it from the queue on disk. Nothing else will come of it.
+    /// A URL that robots.txt forbids: remove it from the queue on disk. Nothing else will come of
+    /// it.
     Disallowed {
         /// The domain.
         domain: Domain,
         /// The URL.
         pending: Pending,
     },
-    /// The domain left memory: make its state durable, and put it among the parked ones until `wake` (not at all if
-    /// that is [`Time::NEVER`]: then its queue is empty, or it is stopped). Everything settled before must be durable
-    /// before the domain is offered again; tell with [`Event::Parked`] if a [`Action::Wake`] could come in between.
+    /// The domain left memory: make its state durable, and put it among the parked ones until
+    /// `wake` (not at all if that is [`Time::NEVER`]: then its queue is empty, or it is stopped).
+    /// Everything settled before must be durable before the domain is offered again; tell with
+    /// [`Event::Parked`] if a [`Action::Wake`] could come in between.
     Park {
         /// The domain.
         domain: Domain,

@@ -50,7 +50,8 @@ pub(super) enum Activity {
     Leaving(Time),
 }
 
-/// Did a host do anything since it came from disk? If not, sending it back would be going round in circles.
+/// Did a host do anything since it came from disk? If not, sending it back would be going round in
+/// circles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     Due,
@@ -106,12 +107,13 @@ pub(super) enum Choice {
 
 /// A host whose turn is further away waits on disk: memory is for those who work.
 pub(super) const FAR: Duration = Duration::from_secs(300);
-/// For so long a host may keep its place when others wait for it: 60 pages at the usual pace, so that moving it to and
-/// from disk costs little.
+/// For so long a host may keep its place when others wait for it: 60 pages at the usual pace, so
+/// that moving it to and from disk costs little.
 const SLICE: Duration = Duration::from_secs(300);
 /// An address is looked up again after this long; most sites keep theirs for longer.
 const RESOLVED_FOR: Duration = Duration::from_secs(3600);
-/// A host with larger rules than this counts as several, since strangers decide how large rules are.
+/// A host with larger rules than this counts as several, since strangers decide how large rules
+/// are.
 const RULES_SHARE_BYTES: usize = 4096;
 /// But not for more than this: rules cannot be larger than a few MiB.
 const WEIGHT_MAX: usize = 512;
@@ -163,7 +165,10 @@ impl Host {
         } else if let Some(wake) = self.park(ready, pressure, now) {
             return Plan::Park(wake);
         }
-        match self.place.filter(|place| now.since(place.resolved) < RESOLVED_FOR) {
+        match self
+            .place
+            .filter(|place| now.since(place.resolved) < RESOLVED_FOR)
+        {
             Some(place) => Plan::Serve(place, ready),
             None => Plan::Resolve,
         }
@@ -173,7 +178,11 @@ impl Host {
     fn park(&self, ready: Time, pressure: Pressure, now: Time) -> Option<Time> {
         if self.window.is_drained() {
             let has_more = self.window.behind() != Time::NEVER;
-            return Some(if has_more { self.window.behind().max(ready) } else { Time::NEVER });
+            return Some(if has_more {
+                self.window.behind().max(ready)
+            } else {
+                Time::NEVER
+            });
         }
         let makes_room = match pressure {
             _ if self.term == Term::Over => true,
@@ -193,7 +202,9 @@ impl Host {
             let origin = Origin::of(&pending.url);
             match self.state.standing(origin, now) {
                 Standing::Ask => return Choice::Ask(origin),
-                Standing::Wait(until) => wait = Some(wait.map_or(until, |wait: Time| wait.min(until))),
+                Standing::Wait(until) => {
+                    wait = Some(wait.map_or(until, |wait: Time| wait.min(until)))
+                }
                 Standing::Known(access) if access.decide(pending.url.path_and_query()).allowed => {
                     return Choice::Fetch(pending.slot);
                 }

@@ -1,9 +1,10 @@
 //! The part of a domain's queue that is in memory.
 //!
-//! The queue is read once from front to back. What was read lies up to the cursor: it is in the window, under way,
-//! settled, or a retry that waits. Retries that wait are not kept but left behind, as is what was pushed out by more
-//! important URLs after a less important one was taken; the domain is parked when the first of them is due, and begins
-//! again at the front when it wakes. So the disk is never read where a change to it may still be on its way.
+//! The queue is read once from front to back. What was read lies up to the cursor: it is in the
+//! window, under way, settled, or a retry that waits. Retries that wait are not kept but left
+//! behind, as is what was pushed out by more important URLs after a less important one was taken;
+//! the domain is parked when the first of them is due, and begins again at the front when it wakes.
+//! So the disk is never read where a change to it may still be on its way.
 
 use apoidea_model::{Pending, Slot, Time};
 use std::collections::VecDeque;
@@ -84,13 +85,18 @@ impl Window {
             return None;
         }
         let limit = capacity.saturating_sub(self.urls.len()).max(1);
-        self.reading = Reading::Asked { limit, rest: Rest::Unknown };
+        self.reading = Reading::Asked {
+            limit,
+            rest: Rest::Unknown,
+        };
         Some((self.cursor, limit))
     }
 
     /// Takes in what was asked for.
     pub(super) fn refilled(&mut self, urls: Vec<Pending>, now: Time) {
-        let Reading::Asked { limit, rest } = self.reading else { return };
+        let Reading::Asked { limit, rest } = self.reading else {
+            return;
+        };
         let is_end = urls.len() < limit && rest == Rest::Unknown;
         self.reading = if is_end { Reading::End } else { Reading::More };
         for pending in urls {
@@ -99,7 +105,8 @@ impl Window {
         }
     }
 
-    /// Takes in what was added to the queue on disk. What follows on the end that was read need not be read there.
+    /// Takes in what was added to the queue on disk. What follows on the end that was read need not
+    /// be read there.
     pub(super) fn admitted(&mut self, urls: Vec<Pending>, capacity: usize, now: Time) {
         for pending in urls {
             let follows = self.reading == Reading::End && self.urls.len() < capacity;
@@ -142,14 +149,20 @@ impl Window {
         if pending.not_before > now {
             return self.leave_behind(pending.not_before);
         }
-        if let Err(at) = self.urls.binary_search_by_key(&pending.slot, |known| known.slot) {
+        if let Err(at) = self
+            .urls
+            .binary_search_by_key(&pending.slot, |known| known.slot)
+        {
             self.urls.insert(at, pending);
         }
     }
 
     fn grown(&mut self) {
         self.reading = match self.reading {
-            Reading::Asked { limit, .. } => Reading::Asked { limit, rest: Rest::Grown },
+            Reading::Asked { limit, .. } => Reading::Asked {
+                limit,
+                rest: Rest::Grown,
+            },
             Reading::More | Reading::End => Reading::More,
         };
     }
@@ -222,7 +235,10 @@ mod tests {
         window.admitted(all(1..5), 4, NOW);
         assert_eq!(window.behind(), Time::NEVER);
         window.admitted(all([5]), 4, NOW);
-        assert_eq!((sequences(&window), window.behind()), (vec![1, 2, 3, 4], NOW));
+        assert_eq!(
+            (sequences(&window), window.behind()),
+            (vec![1, 2, 3, 4], NOW)
+        );
     }
 
     #[test]
@@ -254,9 +270,15 @@ mod tests {
     fn retries_that_wait_are_left_behind() {
         let mut window = Window::new();
         window.ask(4);
-        let waiting = Pending { not_before: NOW + std::time::Duration::from_secs(9), ..pending(1) };
+        let waiting = Pending {
+            not_before: NOW + std::time::Duration::from_secs(9),
+            ..pending(1)
+        };
         window.refilled(vec![waiting.clone(), pending(2)], NOW);
-        assert_eq!((sequences(&window), window.behind()), (vec![2], waiting.not_before));
+        assert_eq!(
+            (sequences(&window), window.behind()),
+            (vec![2], waiting.not_before)
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the attempt to fetch a robots.txt means for the rest of the site (RFC 9309 §2.3.1).
 //!
-//! A site that cannot say what it wants is left alone: rate limits, server errors and silence close it until it
-//! answers, with no time after which silence is taken for consent.
+//! A site that cannot say what it wants is left alone: rate limits, server errors and silence close
+//! it until it answers, with no time after which silence is taken for consent.
 
 use super::{Robots, Verdict, is_robots_txt};
 use apoidea_model::PageUrl;
@@ -20,8 +20,9 @@ pub enum Access {
 }
 
 impl Access {
-    /// What a response means. Redirects are the caller's to follow, [`Robots::MIN_REDIRECTS`] at least, and `304`
-    /// its to compare; one that leads nowhere counts as a file that is not there (RFC 9309 §2.3.1.2).
+    /// What a response means. Redirects are the caller's to follow, [`Robots::MIN_REDIRECTS`] at
+    /// least, and `304` its to compare; one that leads nowhere counts as a file that is not there
+    /// (RFC 9309 §2.3.1.2).
     pub fn of_response(status: u16, body: &[u8], agent: &str) -> Self {
         match status {
             200..=299 => Access::Rules(Robots::parse(body, agent)),
@@ -67,7 +68,8 @@ impl Access {
 mod tests {
     use super::*;
 
-    const FILE: &[u8] = b"User-agent: *\nDisallow: /x\nCrawl-delay: 7\nSitemap: http://a.example/s.xml";
+    const FILE: &[u8] =
+        b"User-agent: *\nDisallow: /x\nCrawl-delay: 7\nSitemap: http://a.example/s.xml";
 
     fn access(status: u16) -> Access {
         Access::of_response(status, FILE, "Apoidea")
@@ -77,7 +79,10 @@ mod tests {
     fn only_a_site_that_says_so_or_has_no_file_is_crawled() {
         for status in [200, 206] {
             let access = access(status);
-            assert!(!access.decide("/x").allowed && access.decide("/y").allowed, "{status}");
+            assert!(
+                !access.decide("/x").allowed && access.decide("/y").allowed,
+                "{status}"
+            );
             assert_eq!(access.crawl_delay(), Some(Duration::from_secs(7)));
             assert_eq!(access.sitemaps().len(), 1);
         }

@@ -1,10 +1,11 @@
 //! Does a path match a rule's pattern? (RFC 9309 §2.2.2 and §2.2.3)
 //!
-//! Both sides are first brought into one spelling: bytes that a URL cannot hold are percent-encoded, encoded
-//! unreserved characters decoded, hexadecimal digits upper case. `*` and `$` in a path are encoded, which is how a
-//! pattern writes them where it means the characters themselves. In a pattern with a query, what follows the `?` is
-//! compared with its reserved characters encoded, as in the RFC's example `?baz=https%3A%2F%2Ffoo.bar`; elsewhere an
-//! encoded slash differs from a slash.
+//! Both sides are first brought into one spelling: bytes that a URL cannot hold are
+//! percent-encoded, encoded unreserved characters decoded, hexadecimal digits upper case. `*` and
+//! `$` in a path are encoded, which is how a pattern writes them where it means the characters
+//! themselves. In a pattern with a query, what follows the `?` is compared with its reserved
+//! characters encoded, as in the RFC's example `?baz=https%3A%2F%2Ffoo.bar`; elsewhere an encoded
+//! slash differs from a slash.
 
 /// Reserved characters of RFC 3986 and a stray `%`, kept as they are; without `*` and `$`.
 const KEPT: &[u8] = b"/:?#[]@!&'()+,;=%";
@@ -20,7 +21,11 @@ pub(super) struct Path {
 
 impl Path {
     pub(super) fn new(path_and_query: &str) -> Self {
-        let path_and_query = if path_and_query.is_empty() { "/" } else { path_and_query };
+        let path_and_query = if path_and_query.is_empty() {
+            "/"
+        } else {
+            path_and_query
+        };
         let mut text = String::with_capacity(path_and_query.len());
         spell(path_and_query.as_bytes(), KEPT, &mut text);
         let query_encoded = path_and_query.split_once('?').map(|(path, query)| {
@@ -30,13 +35,18 @@ impl Path {
             spell(query.as_bytes(), KEPT_IN_QUERY, &mut text);
             text
         });
-        Path { text, query_encoded }
+        Path {
+            text,
+            query_encoded,
+        }
     }
 
     /// Does it match a canonical pattern?
     pub(super) fn matches(&self, pattern: &str) -> bool {
         if pattern.contains('?') {
-            self.query_encoded.as_ref().is_some_and(|text| glob(pattern, text))
+            self.query_encoded
+                .as_ref()
+                .is_some_and(|text| glob(pattern, text))
         } else {
             glob(pattern, &self.text)
         }
@@ -45,8 +55,13 @@ impl Path {
 
 /// Brings a pattern as written into its one spelling.
 pub(super) fn canonical(written: &[u8]) -> Box<str> {
-    let (body, anchor) = written.strip_suffix(b"$").map_or((written, ""), |body| (body, "$"));
-    let question = body.iter().position(|&b| b == b'?').map_or(body.len(), |at| at + 1);
+    let (body, anchor) = written
+        .strip_suffix(b"$")
+        .map_or((written, ""), |body| (body, "$"));
+    let question = body
+        .iter()
+        .position(|&b| b == b'?')
+        .map_or(body.len(), |at| at + 1);
     let (path, query) = body.split_at(question);
     let mut out = String::with_capacity(written.len());
     spell_with_stars(path, KEPT, &mut out);
@@ -83,25 +98,45 @@ fn spell(bytes: &[u8], kept: &[u8], out: &mut String) {
 
 /// The byte that a leading `%xx` stands for.
 fn escaped_byte(text: &[u8]) -> Option<u8> {
-    let [b'%', high, low, ..] = *text else { return None };
-    let digit = |b: u8| char::from(b).to_digit(16).and_then(|value| u8::try_from(value).ok());
+    let [b'%', high, low, ..] = *text else {
+        return None;
+    };
+    let digit = |b: u8| {
+        char::from(b)
+            .to_digit(16)
+            .and_then(|value| u8::try_from(value).ok())
+    };
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// Matches piece by piece, each at its leftmost place, in time linear in both lengths: a later place never helps, as
-/// only the first piece is tied to the start and only the last to the end.
+/// Matches piece by piece, each at its leftmost place, in time linear in both lengths: a later
+/// place never helps, as only the first piece is tied to the start and only the last to the end.
 fn glob(pattern: &str, text: &str) -> bool {
-    let (pattern, anchored) = pattern.strip_suffix('$').map_or((pattern, false), |pattern| (pattern, true));
+    let (pattern, anchored) = pattern
+        .strip_suffix('$')
+        .map_or((pattern, false), |pattern| (pattern, true));
     let Some((first, rest)) = pattern.split_once('*') else {
-        return if anchored { text == pattern } else { text.starts_with(pattern) };
+        return if anchored {
+            text == pattern
+        } else {
+            text.starts_with(pattern)
+        };
     };
-    let Some(mut text) = text.strip_prefix(first) else { return false };
+    let Some(mut text) = text.strip_prefix(first) else {
+        return false;
+    };
     let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
     for piece in middle.split('*') {
-        let Some(at) = text.find(piece) else { return false };
+        let Some(at) = text.find(piece) else {
+            return false;
+        };
         text = &text[at + piece.len()..];
     }
-    if anchored { text.ends_with(last) } else { text.contains(last) }
+    if anchored {
+        text.ends_with(last)
+    } else {
+        text.contains(last)
+    }
 }
 
 #[cfg(test)]
@@ -116,7 +151,10 @@ mod tests {
     fn one_spelling_per_pattern() {
         for (written, expected) in [
             ("/foo/bar?baz=quz", "/foo/bar?baz=quz"),
-            ("/foo/bar?baz=https://foo.bar", "/foo/bar?baz=https%3A%2F%2Ffoo.bar"),
+            (
+                "/foo/bar?baz=https://foo.bar",
+                "/foo/bar?baz=https%3A%2F%2Ffoo.bar",
+            ),
             ("/foo/bar/ツ", "/foo/bar/%E3%83%84"),
             ("/foo/bar/%e3%83%84", "/foo/bar/%E3%83%84"),
             ("/foo/bar/%62%61%7A", "/foo/bar/baz"),
@@ -126,7 +164,11 @@ mod tests {
         ] {
             assert_eq!(&*canonical(written.as_bytes()), expected);
         }
-        assert_eq!(&*canonical(b"/caf\xe9"), "/caf%E9", "bytes that are not UTF-8");
+        assert_eq!(
+            &*canonical(b"/caf\xe9"),
+            "/caf%E9",
+            "bytes that are not UTF-8"
+        );
     }
 
     #[test]
@@ -160,6 +202,9 @@ mod tests {
         assert!(matches("/a?u=http%3A%2F%2Fb", "/a?u=http://b"));
         assert!(matches("/*%2Fb", "/a?u=%2fb"));
         assert!(matches("/*/b", "/a?u=/b"));
-        assert!(!matches("/a?b%26c", "/a?b&c"), "an encoded separator separates nothing");
+        assert!(
+            !matches("/a?b%26c", "/a?b&c"),
+            "an encoded separator separates nothing"
+        );
     }
 }

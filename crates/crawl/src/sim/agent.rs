@@ -1,7 +1,9 @@
-//! One simulated peer: the frontier, the queues that a real one has on disk, and the links it has yet to send.
+//! One simulated peer: the frontier, the queues that a real one has on disk, and the links it has
+//! yet to send.
 
 use crate::{
-    Admission, BreadthFirst, DomainState, Event, Frontier, FrontierConfig, OneIn, Quotas, SeenFilter,
+    Admission, BreadthFirst, DomainState, Event, Frontier, FrontierConfig, OneIn, Quotas,
+    SeenFilter,
 };
 use apoidea_model::{Domain, Link, Pending, Slot, Time, UrlHash};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -45,8 +47,14 @@ impl Agent {
 
     /// Takes the links of one domain that is this peer's into its queue.
     pub(super) fn admit(&mut self, domain: &Domain, links: Vec<Link>, now: Time) {
-        let known = self.domains.entry(domain.clone()).or_insert_with(Known::new);
-        let counters = self.frontier.state(domain).map_or(known.state.counters, |state| state.counters);
+        let known = self
+            .domains
+            .entry(domain.clone())
+            .or_insert_with(Known::new);
+        let counters = self
+            .frontier
+            .state(domain)
+            .map_or(known.state.counters, |state| state.counters);
         let admission = Admission {
             domain,
             quotas: &Quotas::default(),
@@ -59,21 +67,40 @@ impl Agent {
         let decision = admission.decide(links, &mut known.seen);
         let mut urls = Vec::new();
         for admitted in decision.admitted {
-            let slot = Slot { rank: admitted.rank, sequence: self.next_sequence };
+            let slot = Slot {
+                rank: admitted.rank,
+                sequence: self.next_sequence,
+            };
             self.next_sequence += 1;
             let Link { url, depth, target } = admitted.link;
-            urls.push(Pending { slot, url, depth, target, attempts: 0, not_before: Time::ZERO });
+            urls.push(Pending {
+                slot,
+                url,
+                depth,
+                target,
+                attempts: 0,
+                not_before: Time::ZERO,
+            });
         }
         if urls.is_empty() {
             return;
         }
         self.queued += urls.len() as u64;
-        known.queue.extend(urls.iter().map(|pending| (pending.slot, pending.clone())));
+        known
+            .queue
+            .extend(urls.iter().map(|pending| (pending.slot, pending.clone())));
         if self.frontier.is_resident(domain) {
-            let event = Event::Admitted { domain: domain.clone(), urls, evicted: Vec::new(), overflowed: 0 };
+            let event = Event::Admitted {
+                domain: domain.clone(),
+                urls,
+                evicted: Vec::new(),
+                overflowed: 0,
+            };
             return self.frontier.handle(event, now);
         }
-        known.state.admitted(urls.iter().map(|pending| &pending.url), 0, 0);
+        known
+            .state
+            .admitted(urls.iter().map(|pending| &pending.url), 0, 0);
         let wake = known.state.ready_at();
         self.parked.insert((wake, domain.clone()));
         self.frontier.handle(Event::Parked { wake }, now);
@@ -87,7 +114,11 @@ impl Agent {
             && *wake <= now
             && let Some((_, domain)) = self.parked.pop_first()
         {
-            if let Some(known) = self.domains.get(&domain).filter(|_| !self.frontier.is_resident(&domain)) {
+            if let Some(known) = self
+                .domains
+                .get(&domain)
+                .filter(|_| !self.frontier.is_resident(&domain))
+            {
                 domains.push((domain, known.state.clone()));
             }
         }
@@ -95,11 +126,18 @@ impl Agent {
         self.frontier.handle(Event::Woke { domains, next }, now);
     }
 
-    /// Answers the frontier's wish to read on in a queue. What is being fetched is not in it any more.
+    /// Answers the frontier's wish to read on in a queue. What is being fetched is not in it any
+    /// more.
     pub(super) fn refill(&mut self, domain: Domain, after: Option<Slot>, limit: usize, now: Time) {
         let urls = self.domains.get(&domain).map_or_else(Vec::new, |known| {
-            let behind = known.queue.iter().filter(|(slot, _)| after.is_none_or(|after| **slot > after));
-            behind.take(limit).map(|(_, pending)| pending.clone()).collect()
+            let behind = known
+                .queue
+                .iter()
+                .filter(|(slot, _)| after.is_none_or(|after| **slot > after));
+            behind
+                .take(limit)
+                .map(|(_, pending)| pending.clone())
+                .collect()
         });
         self.frontier.handle(Event::Refilled { domain, urls }, now);
     }
@@ -144,6 +182,10 @@ impl Agent {
 impl Known {
     fn new() -> Self {
         let seen = SeenFilter::new(OneIn::default());
-        Known { state: DomainState::default(), seen, queue: BTreeMap::new() }
+        Known {
+            state: DomainState::default(),
+            seen,
+            queue: BTreeMap::new(),
+        }
     }
 }

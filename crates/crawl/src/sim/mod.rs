@@ -1,10 +1,11 @@
-//! A crawl of thousands of peers in one process, from a seed: the crawl's decisions are the real ones, the network and
-//! the web are made up.
+//! A crawl of thousands of peers in one process, from a seed: the crawl's decisions are the real
+//! ones, the network and the web are made up.
 //!
-//! Every simulated peer has a [`crate::Frontier`], admits with [`crate::Admission`] and remembers with
-//! [`crate::SeenFilter`], at the pace that the contract allows on the Internet. A domain belongs to the peer that
-//! follows its key on the ring; links travel to owners in batches and take their time. Disks, content and crashes are
-//! left to the black-box tests of real peers, the ring itself to the simulator of the ring.
+//! Every simulated peer has a [`crate::Frontier`], admits with [`crate::Admission`] and remembers
+//! with [`crate::SeenFilter`], at the pace that the contract allows on the Internet. A domain
+//! belongs to the peer that follows its key on the ring; links travel to owners in batches and take
+//! their time. Disks, content and crashes are left to the black-box tests of real peers, the ring
+//! itself to the simulator of the ring.
 
 mod agent;
 mod report;
@@ -37,7 +38,8 @@ pub fn run(options: &Options) -> Report {
     world.report(options)
 }
 
-/// A number that looks random and always is the same for the same input (the finaliser of SplitMix64).
+/// A number that looks random and always is the same for the same input (the finaliser of
+/// SplitMix64).
 fn draw(seed: u64, number: u64) -> u64 {
     let mut z = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -50,14 +52,24 @@ mod tests {
     use super::*;
 
     fn crawl(peers: usize, seed: u64) -> Report {
-        run(&Options { peers, hosts: 60, pages: 900, seed, duration: Duration::from_secs(24 * 3600) })
+        run(&Options {
+            peers,
+            hosts: 60,
+            pages: 900,
+            seed,
+            duration: Duration::from_secs(24 * 3600),
+        })
     }
 
     #[test]
     fn every_page_is_fetched_once_however_many_peers_there_are() {
         for (peers, seed) in [(1, 1), (2, 2), (16, 3), (200, 4)] {
             let report = crawl(peers, seed);
-            assert_eq!((report.pages, report.repeats), (900, 0), "{peers} peers, seed {seed}");
+            assert_eq!(
+                (report.pages, report.repeats),
+                (900, 0),
+                "{peers} peers, seed {seed}"
+            );
         }
     }
 
@@ -83,9 +95,16 @@ mod tests {
     #[test]
     fn links_for_others_are_few_and_travel_in_batches() {
         let report = crawl(16, 5);
-        assert!(report.urls_per_page > 0.1 && report.urls_per_page < 3.0, "{report}");
+        assert!(
+            report.urls_per_page > 0.1 && report.urls_per_page < 3.0,
+            "{report}"
+        );
         assert!(report.batches_per_page < report.urls_per_page, "{report}");
-        assert_eq!(crawl(1, 5).urls_per_page, 0.0, "whoever is alone sends nothing");
+        assert_eq!(
+            crawl(1, 5).urls_per_page,
+            0.0,
+            "whoever is alone sends nothing"
+        );
     }
 
     #[test]

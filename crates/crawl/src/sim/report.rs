@@ -16,7 +16,8 @@ pub struct Report {
     pub repeats: usize,
     /// Simulated seconds until the last page.
     pub seconds: f64,
-    /// Until nine of ten pages were fetched: afterwards few hosts are left, and politeness alone decides.
+    /// Until nine of ten pages were fetched: afterwards few hosts are left, and politeness alone
+    /// decides.
     pub seconds_for_most: f64,
     /// URLs sent to other peers for each page.
     pub urls_per_page: f64,

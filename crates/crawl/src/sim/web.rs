@@ -1,15 +1,18 @@
-//! A made-up web: which pages a host has and what each links to follows from a seed, so that nothing is stored.
+//! A made-up web: which pages a host has and what each links to follows from a seed, so that
+//! nothing is stored.
 
 use super::{Options, draw};
 use apoidea_model::{Domain, Link, PageUrl, Target};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// How unequal hosts are: the n-th largest has n^-SKEW of the largest. Milder than the Internet, whose largest hosts
-/// would make every crawl as long as politeness makes theirs.
+/// How unequal hosts are: the n-th largest has n^-SKEW of the largest. Milder than the Internet,
+/// whose largest hosts would make every crawl as long as politeness makes theirs.
 const SKEW: f64 = 0.4;
-/// Links of a page to front pages of other hosts; a third of the links of usual pages lead elsewhere.
+/// Links of a page to front pages of other hosts; a third of the links of usual pages lead
+/// elsewhere.
 const AWAY: u64 = 2;
-/// Hosts that a front page introduces: so wide that no page is further from the seed than admission allows.
+/// Hosts that a front page introduces: so wide that no page is further from the seed than admission
+/// allows.
 const WIDTH: usize = 8;
 /// Links of all pages to the same few hosts, as to the large sites that everybody mentions.
 const FAMOUS: u64 = 16;
@@ -30,13 +33,22 @@ impl Web {
         let weights: Vec<f64> = (1..=hosts).map(|rank| (rank as f64).powf(-SKEW)).collect();
         let total: f64 = weights.iter().sum();
         let spare = options.pages.saturating_sub(hosts);
-        let mut sizes: Vec<usize> =
-            weights.iter().map(|weight| 1 + (spare as f64 * weight / total) as usize).collect();
+        let mut sizes: Vec<usize> = weights
+            .iter()
+            .map(|weight| 1 + (spare as f64 * weight / total) as usize)
+            .collect();
         let rest = (hosts + spare).saturating_sub(sizes.iter().sum());
         sizes.iter_mut().take(rest).for_each(|size| *size += 1);
-        let domains = (0..hosts)
-            .map(|host| format!("host{host}.example").parse().expect("letters and digits make a name"));
-        Web { seed: options.seed, sizes, domains: domains.collect() }
+        let domains = (0..hosts).map(|host| {
+            format!("host{host}.example")
+                .parse()
+                .expect("letters and digits make a name")
+        });
+        Web {
+            seed: options.seed,
+            sizes,
+            domains: domains.collect(),
+        }
     }
 
     pub(super) fn pages(&self) -> usize {
@@ -60,24 +72,36 @@ impl Web {
     pub(super) fn link(&self, (host, page): Place, depth: u16) -> Link {
         let url = format!("https://{}/{page}", self.domains[host]);
         let url = PageUrl::parse(&url).expect("a name and a number make a URL");
-        Link { url, depth, target: Target::Page }
+        Link {
+            url,
+            depth,
+            target: Target::Page,
+        }
     }
 
     /// The page behind a URL.
     pub(super) fn place(&self, url: &PageUrl) -> Option<Place> {
-        let host = url.host().strip_prefix("host")?.strip_suffix(".example")?.parse().ok()?;
+        let host = url
+            .host()
+            .strip_prefix("host")?
+            .strip_suffix(".example")?
+            .parse()
+            .ok()?;
         let page = url.as_str().rsplit('/').next()?.parse().ok()?;
         Some((host, page))
     }
 
-    /// What a page links to. Pages of a host form a tree, and so do the front pages of all hosts: everything can be
-    /// reached from the first page.
+    /// What a page links to. Pages of a host form a tree, and so do the front pages of all hosts:
+    /// everything can be reached from the first page.
     pub(super) fn links(&self, (host, page): Place) -> Vec<Place> {
-        let below = [2 * page + 1, 2 * page + 2].into_iter().filter(|&child| child < self.sizes[host]);
+        let below = [2 * page + 1, 2 * page + 2]
+            .into_iter()
+            .filter(|&child| child < self.sizes[host]);
         let mut links: Vec<Place> = below.map(|child| (host, child)).collect();
         links.push((host, 0));
         if page == 0 {
-            let next = (WIDTH * host + 1..=WIDTH * host + WIDTH).filter(|&other| other < self.hosts());
+            let next =
+                (WIDTH * host + 1..=WIDTH * host + WIDTH).filter(|&other| other < self.hosts());
             links.extend(next.map(|other| (other, 0)));
         }
         let number = (host as u64) << 32 | page as u64;

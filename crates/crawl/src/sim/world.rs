@@ -21,7 +21,10 @@ const WAY_MS: (u64, u64) = (10, 140);
 /// Asking for an address, and for a robots.txt.
 const SMALL: Duration = Duration::from_millis(50);
 const BEGIN: Time = Time::from_millis(1_700_000_000_000);
-const ROBOTS: Effort = Effort { took: SMALL, bytes: 100 };
+const ROBOTS: Effort = Effort {
+    took: SMALL,
+    bytes: 100,
+};
 
 pub(super) struct World {
     web: Web,
@@ -69,8 +72,14 @@ impl World {
     pub(super) fn new(options: &Options) -> Self {
         let web = Web::new(options);
         let peers = options.peers.max(1);
-        let mut ring: Vec<(Key, usize)> =
-            (0..peers).map(|peer| (Key::hash(draw(options.seed, peer as u64).to_be_bytes()), peer)).collect();
+        let mut ring: Vec<(Key, usize)> = (0..peers)
+            .map(|peer| {
+                (
+                    Key::hash(draw(options.seed, peer as u64).to_be_bytes()),
+                    peer,
+                )
+            })
+            .collect();
         ring.sort_unstable();
         let mut world = World {
             web,
@@ -119,12 +128,20 @@ impl World {
             }
             News::Resolved(peer, domain, host) => {
                 let address = Some(Web::address(host));
-                self.agents[peer].frontier.handle(Event::Resolved { domain, address }, now);
+                self.agents[peer]
+                    .frontier
+                    .handle(Event::Resolved { domain, address }, now);
                 self.look(peer);
             }
             News::Robots(peer, domain, origin) => {
                 let (access, retry_after) = (Access::Open, None);
-                let event = Event::Robots { domain, origin, access, retry_after, effort: ROBOTS };
+                let event = Event::Robots {
+                    domain,
+                    origin,
+                    access,
+                    retry_after,
+                    effort: ROBOTS,
+                };
                 self.agents[peer].frontier.handle(event, now);
                 self.look(peer);
             }
@@ -140,10 +157,18 @@ impl World {
         while let Some(action) = self.agents[peer].frontier.poll(now) {
             match action {
                 Action::Wake { limit } => self.agents[peer].wake(limit, now),
-                Action::Refill { domain, after, limit } => {
+                Action::Refill {
+                    domain,
+                    after,
+                    limit,
+                } => {
                     self.agents[peer].refill(domain, after, limit, now);
                 }
-                Action::Park { domain, state, wake } => self.agents[peer].park(domain, *state, wake, now),
+                Action::Park {
+                    domain,
+                    state,
+                    wake,
+                } => self.agents[peer].park(domain, *state, wake, now),
                 Action::Resolve(domain) => {
                     let host = self.host(&domain);
                     self.soon(SMALL, News::Resolved(peer, domain, host));
@@ -152,11 +177,16 @@ impl World {
                     self.ask(&domain);
                     self.soon(SMALL, News::Robots(peer, domain, origin));
                 }
-                Action::Fetch { domain, pending, .. } => self.fetch(peer, domain, pending),
+                Action::Fetch {
+                    domain, pending, ..
+                } => self.fetch(peer, domain, pending),
                 Action::Disallowed { .. } => {}
             }
         }
-        let next = self.agents[peer].frontier.next_timeout().max(now + Duration::from_millis(1));
+        let next = self.agents[peer]
+            .frontier
+            .next_timeout()
+            .max(now + Duration::from_millis(1));
         if next < self.looks[peer] {
             self.looks[peer] = next;
             self.at(next, News::Look(peer));
@@ -181,12 +211,21 @@ impl World {
 
     fn fetched(&mut self, peer: usize, domain: Domain, pending: Pending, took: Duration) {
         let now = self.now;
-        let effort = Effort { took, bytes: 30_000 };
-        let report =
-            FetchReport { domain: domain.clone(), slot: pending.slot, outcome: Outcome::Page, effort };
+        let effort = Effort {
+            took,
+            bytes: 30_000,
+        };
+        let report = FetchReport {
+            domain: domain.clone(),
+            slot: pending.slot,
+            outcome: Outcome::Page,
+            effort,
+        };
         self.agents[peer].frontier.settle(report, now);
         self.agents[peer].fetched += 1;
-        let Some(place) = self.web.place(&pending.url) else { return self.look(peer) };
+        let Some(place) = self.web.place(&pending.url) else {
+            return self.look(peer);
+        };
         let times = self.visits.entry(place).or_default();
         *times += 1;
         if *times == 1 {
@@ -218,15 +257,23 @@ impl World {
         for batch in links.chunks(LinkBatch::MAX_LINKS) {
             self.sent.batches += 1;
             self.sent.urls += batch.len() as u64;
-            self.sent.bytes += batch.iter().map(|link| link.url.as_str().len() as u64 + 3).sum::<u64>();
+            self.sent.bytes += batch
+                .iter()
+                .map(|link| link.url.as_str().len() as u64 + 3)
+                .sum::<u64>();
             let way = least + draw(self.seed ^ 5, self.next) % more;
-            self.soon(Duration::from_millis(way), News::Arrived(to, batch.to_vec()));
+            self.soon(
+                Duration::from_millis(way),
+                News::Arrived(to, batch.to_vec()),
+            );
         }
     }
 
     fn admit(&mut self, peer: usize, links: Vec<Link>) {
         let mut by_domain: BTreeMap<Domain, Vec<Link>> = BTreeMap::new();
-        links.into_iter().for_each(|link| by_domain.entry(link.url.domain()).or_default().push(link));
+        links
+            .into_iter()
+            .for_each(|link| by_domain.entry(link.url.domain()).or_default().push(link));
         for (domain, links) in by_domain {
             self.agents[peer].admit(&domain, links, self.now);
         }
@@ -246,7 +293,10 @@ impl World {
     }
 
     fn host(&self, domain: &Domain) -> usize {
-        let number = domain.as_str().strip_prefix("host").and_then(|rest| rest.strip_suffix(".example"));
+        let number = domain
+            .as_str()
+            .strip_prefix("host")
+            .and_then(|rest| rest.strip_suffix(".example"));
         number.and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
@@ -275,7 +325,9 @@ impl World {
             peers: options.peers,
             expected: self.web.pages(),
             pages,
-            repeats: usize::try_from(requests).unwrap_or(usize::MAX).saturating_sub(pages),
+            repeats: usize::try_from(requests)
+                .unwrap_or(usize::MAX)
+                .saturating_sub(pages),
             seconds: since(self.arrivals.last()),
             seconds_for_most: since(self.arrivals.get(pages * 9 / 10)),
             urls_per_page: per_page(self.sent.urls),
@@ -291,5 +343,8 @@ impl World {
 
 fn most_by_mean(counts: &[u64]) -> f64 {
     let mean = counts.iter().sum::<u64>() as f64 / counts.len().max(1) as f64;
-    counts.iter().max().map_or(0.0, |most| *most as f64 / mean.max(1e-9))
+    counts
+        .iter()
+        .max()
+        .map_or(0.0, |most| *most as f64 / mean.max(1e-9))
 }

@@ -1,12 +1,14 @@
-//! A web, a disk and a clock for the frontier, all of them made up, and a judge that knows the good-citizen contract.
+//! A web, a disk and a clock for the frontier, all of them made up, and a judge that knows the
+//! good-citizen contract.
 //!
-//! The judge keeps its own account of what each host and address may be asked, written from the contract rather than
-//! from the code, and stops the test at the first request that should not have been made. The disk is as late as a real
-//! one: answers and commits take a while, so that readers see what is about to change.
+//! The judge keeps its own account of what each host and address may be asked, written from the
+//! contract rather than from the code, and stops the test at the first request that should not have
+//! been made. The disk is as late as a real one: answers and commits take a while, so that readers
+//! see what is about to change.
 
 use apoidea_crawl::{
-    Access, Action, DomainState, Effort, Event, Failure, Frontier, FrontierConfig, Origin, Outcome, Report,
-    Robots, Settlement,
+    Access, Action, DomainState, Effort, Event, Failure, Frontier, FrontierConfig, Origin, Outcome,
+    Report, Robots, Settlement,
 };
 use apoidea_model::{Domain, PageUrl, Pending, Slot, Target, Time};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -58,8 +60,17 @@ pub struct Disk {
 /// What will happen at some time.
 enum Coming {
     Event(Event),
-    Read { domain: Domain, after: Option<Slot>, limit: usize },
-    Fetched { domain: Domain, pending: Pending, outcome: Outcome, effort: Effort },
+    Read {
+        domain: Domain,
+        after: Option<Slot>,
+        limit: usize,
+    },
+    Fetched {
+        domain: Domain,
+        pending: Pending,
+        outcome: Outcome,
+        effort: Effort,
+    },
     Commit(Commit),
 }
 
@@ -75,7 +86,10 @@ impl World {
     pub fn new(config: FrontierConfig, seed: u64, weather: Weather) -> Self {
         World {
             resident_limit: config.resident,
-            judge: Judge { fetches: config.fetches, ..Judge::default() },
+            judge: Judge {
+                fetches: config.fetches,
+                ..Judge::default()
+            },
             frontier: Frontier::new(config),
             now: START,
             disk: Disk::default(),
@@ -104,12 +118,23 @@ impl World {
 
     fn pending(&mut self, domain: &Domain) -> Pending {
         self.sequence += 1;
-        let folder = if self.rng.random_range(0..10) == 0 { "private" } else { "open" };
-        let scheme = if self.rng.random_range(0..4) == 0 { "http" } else { "https" };
+        let folder = if self.rng.random_range(0..10) == 0 {
+            "private"
+        } else {
+            "open"
+        };
+        let scheme = if self.rng.random_range(0..4) == 0 {
+            "http"
+        } else {
+            "https"
+        };
         let url = format!("{scheme}://{domain}/{folder}/{}", self.sequence);
         let rank = self.rng.random_range(0..4);
         Pending {
-            slot: Slot { rank, sequence: self.sequence },
+            slot: Slot {
+                rank,
+                sequence: self.sequence,
+            },
             url: PageUrl::parse(&url).expect("a URL"),
             depth: rank,
             target: Target::Page,
@@ -132,16 +157,30 @@ impl World {
             }
             let residents = self.frontier.residents().len();
             self.most_resident = self.most_resident.max(residents);
-            assert!(residents <= self.resident_limit, "{residents} domains in memory");
-            let coming = self.coming.keys().next().map_or(Time::NEVER, |(time, _)| *time);
+            assert!(
+                residents <= self.resident_limit,
+                "{residents} domains in memory"
+            );
+            let coming = self
+                .coming
+                .keys()
+                .next()
+                .map_or(Time::NEVER, |(time, _)| *time);
             let next = coming.min(self.frontier.next_timeout());
             if next > end || next == Time::NEVER {
                 self.now = self.now.max(end.min(next));
                 return;
             }
-            assert!(next > self.now || coming <= self.now, "poll left something to do undone");
+            assert!(
+                next > self.now || coming <= self.now,
+                "poll left something to do undone"
+            );
             self.now = self.now.max(next);
-            while let Some(entry) = self.coming.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            while let Some(entry) = self
+                .coming
+                .first_entry()
+                .filter(|entry| entry.key().0 <= self.now)
+            {
                 let coming = entry.remove();
                 self.happen(coming);
             }
@@ -159,24 +198,53 @@ impl World {
                 let address = Some(self.addresses[&domain]);
                 self.later(50, Coming::Event(Event::Resolved { domain, address }));
             }
-            Action::Refill { domain, after, limit } => self.later(20, Coming::Read { domain, after, limit }),
-            Action::FetchRobots { domain, origin, url, address } => {
+            Action::Refill {
+                domain,
+                after,
+                limit,
+            } => self.later(
+                20,
+                Coming::Read {
+                    domain,
+                    after,
+                    limit,
+                },
+            ),
+            Action::FetchRobots {
+                domain,
+                origin,
+                url,
+                address,
+            } => {
                 assert_eq!(url, origin.robots_url(&domain));
                 self.judge.begins(&domain, address, self.now);
                 self.fetch_robots(domain, origin);
             }
-            Action::Fetch { domain, pending, address, .. } => {
+            Action::Fetch {
+                domain,
+                pending,
+                address,
+                ..
+            } => {
                 assert_eq!(address, self.addresses[&domain]);
                 self.judge.begins(&domain, address, self.now);
                 self.judge.page_begins(&domain, &pending, self.now);
                 self.fetch(domain, pending);
             }
             Action::Disallowed { domain, pending } => {
-                assert!(pending.url.path().starts_with("/private/"), "{}", pending.url);
+                assert!(
+                    pending.url.path().starts_with("/private/"),
+                    "{}",
+                    pending.url
+                );
                 self.judge.settled.insert(pending.slot.sequence);
                 self.commit(Commit::Disallowed(domain, pending.slot));
             }
-            Action::Park { domain, state, wake } => self.commit(Commit::Parked(domain, state, wake)),
+            Action::Park {
+                domain,
+                state,
+                wake,
+            } => self.commit(Commit::Parked(domain, state, wake)),
         }
     }
 
@@ -184,18 +252,38 @@ impl World {
         let took = self.took();
         let is_bad = self.rng.random_range(0..100) < self.weather.bad_percent;
         let file = b"User-agent: *\nDisallow: /private/\n";
-        let access = if is_bad { Access::Closed } else { Access::Rules(Robots::parse(file, "Apoidea")) };
-        self.judge.robots_end(&domain, origin, &access, took, self.now + took);
+        let access = if is_bad {
+            Access::Closed
+        } else {
+            Access::Rules(Robots::parse(file, "Apoidea"))
+        };
+        self.judge
+            .robots_end(&domain, origin, &access, took, self.now + took);
         let effort = Effort { took, bytes: 34 };
-        let event = Event::Robots { domain, origin, access, retry_after: None, effort };
+        let event = Event::Robots {
+            domain,
+            origin,
+            access,
+            retry_after: None,
+            effort,
+        };
         self.later_exactly(took, Coming::Event(event));
     }
 
     fn fetch(&mut self, domain: Domain, pending: Pending) {
         let (took, outcome) = (self.took(), self.outcome(&pending));
-        self.judge.page_ends(&domain, &outcome, took, self.now + took);
+        self.judge
+            .page_ends(&domain, &outcome, took, self.now + took);
         let effort = Effort { took, bytes: 1000 };
-        self.later_exactly(took, Coming::Fetched { domain, pending, outcome, effort });
+        self.later_exactly(
+            took,
+            Coming::Fetched {
+                domain,
+                pending,
+                outcome,
+                effort,
+            },
+        );
     }
 
     fn took(&mut self) -> Duration {
@@ -204,11 +292,17 @@ impl World {
 
     fn outcome(&mut self, pending: &Pending) -> Outcome {
         if self.rng.random_range(0..100) >= self.weather.bad_percent {
-            return if self.rng.random_range(0..10) == 0 { Outcome::Refused(404) } else { Outcome::Page };
+            return if self.rng.random_range(0..10) == 0 {
+                Outcome::Refused(404)
+            } else {
+                Outcome::Page
+            };
         }
         match self.rng.random_range(0..12) {
             0 => Outcome::Throttled { retry_after: None },
-            1 => Outcome::Throttled { retry_after: Some(self.rng.random_range(1..7200) * SECOND) },
+            1 => Outcome::Throttled {
+                retry_after: Some(self.rng.random_range(1..7200) * SECOND),
+            },
             2 => Outcome::Refused(403),
             3 => Outcome::Redirect(pending.url.clone()),
             4 => Outcome::Failed(Failure::Dns),
@@ -224,14 +318,32 @@ impl World {
     fn happen(&mut self, coming: Coming) {
         match coming {
             Coming::Event(event) => self.frontier.handle(event, self.now),
-            Coming::Read { domain, after, limit } => {
+            Coming::Read {
+                domain,
+                after,
+                limit,
+            } => {
                 let urls = self.disk.read(&domain, after, limit);
-                self.frontier.handle(Event::Refilled { domain, urls }, self.now);
+                self.frontier
+                    .handle(Event::Refilled { domain, urls }, self.now);
             }
-            Coming::Fetched { domain, pending, outcome, effort } => {
+            Coming::Fetched {
+                domain,
+                pending,
+                outcome,
+                effort,
+            } => {
                 let slot = pending.slot;
-                let report = Report { domain: domain.clone(), slot, outcome, effort };
-                let settlement = self.frontier.settle(report, self.now).expect("this fetch was under way");
+                let report = Report {
+                    domain: domain.clone(),
+                    slot,
+                    outcome,
+                    effort,
+                };
+                let settlement = self
+                    .frontier
+                    .settle(report, self.now)
+                    .expect("this fetch was under way");
                 self.judge.page_settled(&pending, &settlement, self.now);
                 self.commit(Commit::Settled(domain, settlement));
             }
@@ -253,9 +365,15 @@ impl World {
                 self.frontier.handle(Event::Parked { wake }, self.now);
             }
             Commit::Admitted(domain, urls) => {
-                urls.iter().for_each(|pending| self.disk.push(&domain, pending.clone()));
+                urls.iter()
+                    .for_each(|pending| self.disk.push(&domain, pending.clone()));
                 if self.frontier.is_resident(&domain) {
-                    let event = Event::Admitted { domain, urls, evicted: Vec::new(), overflowed: 0 };
+                    let event = Event::Admitted {
+                        domain,
+                        urls,
+                        evicted: Vec::new(),
+                        overflowed: 0,
+                    };
                     self.frontier.handle(event, self.now);
                 } else {
                     let wake = self.disk.states[&domain].ready_at().max(self.now);
@@ -270,7 +388,8 @@ impl World {
     fn commit(&mut self, commit: Commit) {
         let tick = Time::from_millis((self.now.as_millis() / 100 + 1) * 100);
         self.sequence += 1;
-        self.coming.insert((tick, self.sequence), Coming::Commit(commit));
+        self.coming
+            .insert((tick, self.sequence), Coming::Commit(commit));
     }
 
     fn later(&mut self, at_most_millis: u64, coming: Coming) {
@@ -296,25 +415,39 @@ impl Disk {
     }
 
     fn wake(&mut self, limit: usize, now: Time) -> Event {
-        let due = self.parked.iter().take(limit).take_while(|(wake, _)| *wake <= now);
+        let due = self
+            .parked
+            .iter()
+            .take(limit)
+            .take_while(|(wake, _)| *wake <= now);
         let names: Vec<Domain> = due.map(|(_, domain)| domain.clone()).collect();
-        names.iter().for_each(|domain| self.park(domain, Time::NEVER));
+        names
+            .iter()
+            .for_each(|domain| self.park(domain, Time::NEVER));
         let domains = names.into_iter().map(|domain| {
             let state = self.states[&domain].clone();
             (domain, state)
         });
         let domains = domains.collect();
-        Event::Woke { domains, next: self.parked.first().map_or(Time::NEVER, |(wake, _)| *wake) }
+        Event::Woke {
+            domains,
+            next: self.parked.first().map_or(Time::NEVER, |(wake, _)| *wake),
+        }
     }
 
     fn read(&self, domain: &Domain, after: Option<Slot>, limit: usize) -> Vec<Pending> {
         let queue = &self.queues[domain];
-        let behind = queue.values().filter(|pending| after.is_none_or(|after| pending.slot > after));
+        let behind = queue
+            .values()
+            .filter(|pending| after.is_none_or(|after| pending.slot > after));
         behind.take(limit).cloned().collect()
     }
 
     fn push(&mut self, domain: &Domain, pending: Pending) {
-        self.queues.entry(domain.clone()).or_default().insert(pending.slot, pending);
+        self.queues
+            .entry(domain.clone())
+            .or_default()
+            .insert(pending.slot, pending);
     }
 
     fn remove(&mut self, domain: &Domain, slot: Slot) {
@@ -327,7 +460,10 @@ impl Disk {
 
     /// URLs that wait, at hosts that are not stopped.
     pub fn waiting(&self) -> usize {
-        let live = self.queues.iter().filter(|(domain, _)| self.states[*domain].stopped().is_none());
+        let live = self
+            .queues
+            .iter()
+            .filter(|(domain, _)| self.states[*domain].stopped().is_none());
         live.map(|(_, queue)| queue.len()).sum()
     }
 }
@@ -362,30 +498,71 @@ struct HostAccount {
 impl Judge {
     fn begins(&mut self, domain: &Domain, address: IpAddr, now: Time) {
         let account = self.hosts.entry(domain.clone()).or_default();
-        assert!(account.busy_until <= now, "{domain}: two requests at a time");
-        assert!(account.earliest <= now, "{domain}: asked {:?} too early", account.earliest.since(now));
-        assert!(account.forbidden < 10, "{domain}: asked after a run of 403s");
+        assert!(
+            account.busy_until <= now,
+            "{domain}: two requests at a time"
+        );
+        assert!(
+            account.earliest <= now,
+            "{domain}: asked {:?} too early",
+            account.earliest.since(now)
+        );
+        assert!(
+            account.forbidden < 10,
+            "{domain}: asked after a run of 403s"
+        );
         if let Some(last) = self.asked.insert(address, now) {
-            assert!(now.since(last) >= 2 * SECOND, "{address}: asked again after {:?}", now.since(last));
+            assert!(
+                now.since(last) >= 2 * SECOND,
+                "{address}: asked again after {:?}",
+                now.since(last)
+            );
         }
         self.busy.retain(|other| self.hosts[other].busy_until > now);
         self.busy.insert(domain.clone());
-        assert!(self.busy.len() <= self.fetches, "{} requests at a time", self.busy.len());
+        assert!(
+            self.busy.len() <= self.fetches,
+            "{} requests at a time",
+            self.busy.len()
+        );
     }
 
     fn page_begins(&mut self, domain: &Domain, pending: &Pending, now: Time) {
-        assert!(!pending.url.path().starts_with("/private/"), "{}: robots.txt says no", pending.url);
+        assert!(
+            !pending.url.path().starts_with("/private/"),
+            "{}: robots.txt says no",
+            pending.url
+        );
         let robots = self.hosts[domain].robots.get(&Origin::of(&pending.url));
         let (fetched, answered) = robots.expect("robots.txt comes first");
         assert!(answered, "{}: robots.txt did not answer", pending.url);
-        assert!(now.since(*fetched) <= DAY, "{}: robots.txt is too old", pending.url);
-        assert!(!self.settled.contains(&pending.slot.sequence), "{}: fetched again", pending.url);
-        let not_before = self.not_before.get(&pending.slot.sequence).copied().unwrap_or_default();
+        assert!(
+            now.since(*fetched) <= DAY,
+            "{}: robots.txt is too old",
+            pending.url
+        );
+        assert!(
+            !self.settled.contains(&pending.slot.sequence),
+            "{}: fetched again",
+            pending.url
+        );
+        let not_before = self
+            .not_before
+            .get(&pending.slot.sequence)
+            .copied()
+            .unwrap_or_default();
         assert!(not_before <= now, "{}: tried again too early", pending.url);
         self.pages += 1;
     }
 
-    fn robots_end(&mut self, domain: &Domain, origin: Origin, access: &Access, took: Duration, end: Time) {
+    fn robots_end(
+        &mut self,
+        domain: &Domain,
+        origin: Origin,
+        access: &Access,
+        took: Duration,
+        end: Time,
+    ) {
         let account = self.hosts.get_mut(domain).expect("it began");
         let answered = *access != Access::Closed;
         account.robots.insert(origin, (end, answered));
@@ -397,7 +574,10 @@ impl Judge {
         let answered = match outcome {
             Outcome::Throttled { .. } => false,
             Outcome::Failed(failure) => {
-                matches!(failure, Failure::UnsupportedType | Failure::TooManyRedirects)
+                matches!(
+                    failure,
+                    Failure::UnsupportedType | Failure::TooManyRedirects
+                )
             }
             _ => true,
         };
@@ -420,7 +600,8 @@ impl Judge {
             Settlement::Retry(again) => {
                 assert_eq!(again.attempts, pending.attempts + 1);
                 assert!(again.not_before >= now + 60 * SECOND);
-                self.not_before.insert(pending.slot.sequence, again.not_before);
+                self.not_before
+                    .insert(pending.slot.sequence, again.not_before);
                 self.retries += 1;
             }
             Settlement::Done(_) | Settlement::Dropped(_) => {

@@ -1,4 +1,5 @@
-//! The computer itself, on every system: what other programs use of the CPU, and which listed programs run.
+//! The computer itself, on every system: what other programs use of the CPU, and which listed
+//! programs run.
 
 use super::{Blind, Sensor, Subject};
 use crate::{Preferences, Readings};
@@ -14,7 +15,10 @@ pub struct Computer {
 impl Computer {
     /// Not looking yet.
     pub fn new() -> Self {
-        Computer { system: None, own: Pid::from_u32(std::process::id()) }
+        Computer {
+            system: None,
+            own: Pid::from_u32(std::process::id()),
+        }
     }
 
     /// What all programs but this one use, in percent of the whole machine.
@@ -24,16 +28,25 @@ impl Computer {
         let what = ProcessRefreshKind::nothing().with_cpu();
         system.refresh_processes_specifics(ProcessesToUpdate::Some(&[self.own]), false, what);
         let cores = system.cpus().len().max(1) as f64;
-        let own = system.process(self.own).map_or(0.0, |process| f64::from(process.cpu_usage()));
+        let own = system
+            .process(self.own)
+            .map_or(0.0, |process| f64::from(process.cpu_usage()));
         Some((f64::from(system.global_cpu_usage()) - own / cores).clamp(0.0, 100.0))
     }
 
     /// The first listed program that runs.
     fn running(&mut self, listed: &[String]) -> Option<String> {
         let system = self.system.as_mut()?;
-        system.refresh_processes_specifics(ProcessesToUpdate::All, true, ProcessRefreshKind::nothing());
+        system.refresh_processes_specifics(
+            ProcessesToUpdate::All,
+            true,
+            ProcessRefreshKind::nothing(),
+        );
         let is_running = |name: &&String| {
-            system.processes().values().any(|process| process.name().eq_ignore_ascii_case(name.as_str()))
+            system
+                .processes()
+                .values()
+                .any(|process| process.name().eq_ignore_ascii_case(name.as_str()))
         };
         listed.iter().find(is_running).cloned()
     }
@@ -64,8 +77,15 @@ impl Sensor for Computer {
             return Ok(Readings::default());
         }
         let other_cpu_percent = self.other_cpu_percent();
-        let program =
-            if preferences.programs.is_empty() { None } else { self.running(&preferences.programs) };
-        Ok(Readings { other_cpu_percent, program, ..Readings::default() })
+        let program = if preferences.programs.is_empty() {
+            None
+        } else {
+            self.running(&preferences.programs)
+        };
+        Ok(Readings {
+            other_cpu_percent,
+            program,
+            ..Readings::default()
+        })
     }
 }

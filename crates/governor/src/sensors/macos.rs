@@ -1,5 +1,5 @@
-//! What macOS tells: the time since the last input of any kind, where the power comes from, and whether the network's
-//! path is expensive.
+//! What macOS tells: the time since the last input of any kind, where the power comes from, and
+//! whether the network's path is expensive.
 
 use super::{Blind, Sensor, Subject, macos_path::PathMonitor};
 use crate::{Power, Preferences, Readings};
@@ -33,7 +33,11 @@ impl Sensor for UserActivity {
         let source = CGEventSourceStateID::CombinedSessionState;
         let seconds = CGEventSource::seconds_since_last_event_type(source, ANY_INPUT);
         let detector = Some("macOS".to_owned());
-        Ok(Readings { idle_ms: Some((seconds * 1000.0) as u64), detector, ..Readings::default() })
+        Ok(Readings {
+            idle_ms: Some((seconds * 1000.0) as u64),
+            detector,
+            ..Readings::default()
+        })
     }
 }
 
@@ -47,13 +51,22 @@ impl Sensor for PowerSupply {
     }
 
     fn look(&mut self, _: &Preferences) -> Result<Readings, Blind> {
-        let batteries = Manager::new().and_then(|manager| manager.batteries()).map_err(Blind::because)?;
-        let draining = batteries.flatten().find(|battery| battery.state() == State::Discharging);
+        let batteries = Manager::new()
+            .and_then(|manager| manager.batteries())
+            .map_err(Blind::because)?;
+        let draining = batteries
+            .flatten()
+            .find(|battery| battery.state() == State::Discharging);
         let power = draining.map_or(Power::Mains, |battery| {
             let full = battery.state_of_charge().get::<percent>();
-            Power::Battery { percent: Some(full as u8) }
+            Power::Battery {
+                percent: Some(full as u8),
+            }
         });
-        Ok(Readings { power: Some(power), ..Readings::default() })
+        Ok(Readings {
+            power: Some(power),
+            ..Readings::default()
+        })
     }
 }
 
@@ -70,7 +83,13 @@ impl Sensor for Connection {
         if self.0.is_none() {
             self.0 = PathMonitor::start();
         }
-        let monitor = self.0.as_ref().ok_or(Blind("the system gives no path monitor".to_owned()))?;
-        Ok(Readings { metering: monitor.metering(), ..Readings::default() })
+        let monitor = self
+            .0
+            .as_ref()
+            .ok_or(Blind("the system gives no path monitor".to_owned()))?;
+        Ok(Readings {
+            metering: monitor.metering(),
+            ..Readings::default()
+        })
     }
 }

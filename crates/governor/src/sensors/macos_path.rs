@@ -1,7 +1,9 @@
-//! The path that macOS takes to the network, and whether it is expensive: a phone's hotspot, or a plan with a limit.
+//! The path that macOS takes to the network, and whether it is expensive: a phone's hotspot, or a
+//! plan with a limit.
 //!
-//! The Network framework tells it to a callback whenever it changes, and to nobody who asks; so a monitor listens, and
-//! the sensor reads what it heard last. No crate wraps this framework, so its seven functions are named here.
+//! The Network framework tells it to a callback whenever it changes, and to nobody who asks; so a
+//! monitor listens, and the sensor reads what it heard last. No crate wraps this framework, so its
+//! seven functions are named here.
 
 // Calling the framework takes unsafe code; all of it is in this file.
 #![allow(unsafe_code)]
@@ -60,13 +62,18 @@ impl PathMonitor {
             let is_expensive = !path.is_null() && unsafe { nw_path_is_expensive(path) };
             told.store(if is_expensive { EXPENSIVE } else { CHEAP }, Relaxed);
         });
-        // SAFETY: the monitor was just made and is not started yet; it keeps the queue and a copy of the block.
+        // SAFETY: the monitor was just made and is not started yet; it keeps the queue and a copy
+        // of the block.
         unsafe {
             nw_path_monitor_set_queue(monitor, &queue);
             nw_path_monitor_set_update_handler(monitor, &handler);
             nw_path_monitor_start(monitor);
         }
-        Some(PathMonitor { monitor, heard, _queue: queue })
+        Some(PathMonitor {
+            monitor,
+            heard,
+            _queue: queue,
+        })
     }
 
     /// What was heard last; unknown until the first word.
@@ -81,8 +88,8 @@ impl PathMonitor {
 
 impl Drop for PathMonitor {
     fn drop(&mut self) {
-        // SAFETY: the monitor is alive until the release, after which nobody has it; a callback that still runs has
-        // its own share of what it writes to.
+        // SAFETY: the monitor is alive until the release, after which nobody has it; a callback
+        // that still runs has its own share of what it writes to.
         unsafe {
             nw_path_monitor_cancel(self.monitor);
             nw_release(self.monitor);

@@ -1,8 +1,9 @@
-//! The sensors: what can be seen of the volunteer and the computer, each way of seeing in a file of its own.
+//! The sensors: what can be seen of the volunteer and the computer, each way of seeing in a file of
+//! its own.
 //!
-//! Systems answer late or not at all (an X server behind Wayland, a bus without a listener), so every sensor has a thread
-//! of its own, nobody waits for it, and what it said counts only while it is fresh. A sensor that is missing is named, and
-//! what it would have seen is unknown.
+//! Systems answer late or not at all (an X server behind Wayland, a bus without a listener), so
+//! every sensor has a thread of its own, nobody waits for it, and what it said counts only while it
+//! is fresh. A sensor that is missing is named, and what it would have seen is unknown.
 
 mod computer;
 #[cfg(target_os = "linux")]
@@ -57,17 +58,29 @@ pub fn of_this_system() -> Vec<Box<dyn Sensor>> {
 #[cfg(target_os = "linux")]
 fn desktop() -> [Box<dyn Sensor>; 3] {
     let activity = linux::UserActivity::new();
-    [Box::new(activity), Box::new(linux::PowerSupply::new()), Box::new(linux::Connection::new())]
+    [
+        Box::new(activity),
+        Box::new(linux::PowerSupply::new()),
+        Box::new(linux::Connection::new()),
+    ]
 }
 
 #[cfg(target_os = "macos")]
 fn desktop() -> [Box<dyn Sensor>; 3] {
-    [Box::new(macos::UserActivity), Box::new(macos::PowerSupply), Box::new(macos::Connection::default())]
+    [
+        Box::new(macos::UserActivity),
+        Box::new(macos::PowerSupply),
+        Box::new(macos::Connection::default()),
+    ]
 }
 
 #[cfg(windows)]
 fn desktop() -> [Box<dyn Sensor>; 3] {
-    [Box::new(windows::UserActivity), Box::new(windows::PowerSupply), Box::new(windows::Connection)]
+    [
+        Box::new(windows::UserActivity),
+        Box::new(windows::PowerSupply),
+        Box::new(windows::Connection),
+    ]
 }
 
 /// Nothing is known about the desktops of other systems.

@@ -13,7 +13,8 @@ const FRESH_PERIODS: u32 = 4;
 /// On a busy machine a thread may not run for a while.
 const FRESH_AT_LEAST: Duration = Duration::from_secs(3);
 
-/// The sensors, looking. Dropping it ends their threads as soon as they come back from where they look.
+/// The sensors, looking. Dropping it ends their threads as soon as they come back from where they
+/// look.
 pub struct Senses {
     watches: Vec<Arc<Watch>>,
 }
@@ -38,7 +39,10 @@ impl Senses {
     /// Starts the sensors that these preferences want; the others rest until they are wanted.
     pub fn start(sensors: Vec<Box<dyn Sensor>>, preferences: &Preferences) -> Self {
         let preferences = Arc::new(preferences.clone());
-        let watches = sensors.into_iter().map(|sensor| Watch::start(sensor, preferences.clone())).collect();
+        let watches = sensors
+            .into_iter()
+            .map(|sensor| Watch::start(sensor, preferences.clone()))
+            .collect();
         Senses { watches }
     }
 
@@ -117,7 +121,10 @@ impl Watch {
                 () if is_wanted => return Some(state.preferences.clone()),
                 () => {
                     state.seen = None;
-                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    state = self
+                        .changed
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner);
                 }
             }
         }
@@ -130,10 +137,14 @@ impl Watch {
             _ if !state.is_wanted => {}
             Some((at, Ok(seen))) if at.elapsed() <= fresh => all.add(seen),
             Some((at, Err(blind))) if at.elapsed() <= fresh => {
-                all.missing.push(format!("cannot see {} here: {blind}", self.subject));
+                all.missing
+                    .push(format!("cannot see {} here: {blind}", self.subject));
             }
             None if state.wanted_since.elapsed() <= fresh => {}
-            _ => all.missing.push(format!("cannot see {} here: no answer in time", self.subject)),
+            _ => all.missing.push(format!(
+                "cannot see {} here: no answer in time",
+                self.subject
+            )),
         }
     }
 
@@ -160,7 +171,9 @@ mod tests {
         }
 
         fn look(&mut self, _: &Preferences) -> Result<Readings, Blind> {
-            self.0.recv().unwrap_or_else(|_| Err(Blind("the test is over".to_owned())))
+            self.0
+                .recv()
+                .unwrap_or_else(|_| Err(Blind("the test is over".to_owned())))
         }
     }
 
@@ -185,25 +198,44 @@ mod tests {
     fn what_a_sensor_saw_counts_until_it_hangs() {
         let (tell, senses) = senses(&Preferences::default());
         assert_eq!(senses.readings(), Readings::default());
-        tell.send(Ok(Readings { idle_ms: Some(7), ..Readings::default() })).unwrap();
+        tell.send(Ok(Readings {
+            idle_ms: Some(7),
+            ..Readings::default()
+        }))
+        .unwrap();
         wait_for(&senses, |readings| readings.idle_ms == Some(7));
         let hung = wait_for(&senses, |readings| readings.idle_ms.is_none());
-        assert_eq!(hung.missing, ["cannot see user activity here: no answer in time"]);
+        assert_eq!(
+            hung.missing,
+            ["cannot see user activity here: no answer in time"]
+        );
     }
 
     #[test]
     fn a_sensor_that_is_missing_is_named_with_the_reason() {
         let (tell, senses) = senses(&Preferences::default());
-        tell.send(Err(Blind("there is no display".to_owned()))).unwrap();
+        tell.send(Err(Blind("there is no display".to_owned())))
+            .unwrap();
         let readings = wait_for(&senses, |readings| !readings.missing.is_empty());
-        assert_eq!(readings.missing, ["cannot see user activity here: there is no display"]);
+        assert_eq!(
+            readings.missing,
+            ["cannot see user activity here: there is no display"]
+        );
     }
 
     #[test]
     fn a_sensor_rests_until_it_is_wanted() {
         let (tell, senses) = senses(&Preferences::dedicated());
-        tell.send(Ok(Readings { idle_ms: Some(1), ..Readings::default() })).unwrap();
-        assert_eq!(senses.readings(), Readings::default(), "nothing is missing that nobody wants");
+        tell.send(Ok(Readings {
+            idle_ms: Some(1),
+            ..Readings::default()
+        }))
+        .unwrap();
+        assert_eq!(
+            senses.readings(),
+            Readings::default(),
+            "nothing is missing that nobody wants"
+        );
         senses.follow(&Preferences::default());
         wait_for(&senses, |readings| readings.idle_ms == Some(1));
     }

@@ -28,7 +28,9 @@ impl Subject {
             }
             Subject::PowerSupply => pauses(preferences.on_battery),
             Subject::Connection => pauses(preferences.on_metered),
-            Subject::OtherPrograms => preferences.other_cpu_percent > 0 || !preferences.programs.is_empty(),
+            Subject::OtherPrograms => {
+                preferences.other_cpu_percent > 0 || !preferences.programs.is_empty()
+            }
         }
     }
 }
@@ -51,27 +53,76 @@ mod tests {
 
     #[test]
     fn a_screensaver_that_opens_by_itself_wants_to_see_the_volunteer() {
-        let desktop = Desktop { screensaver_seconds: 300, ..Desktop::default() };
-        let preferences = Preferences { desktop, ..Preferences::dedicated() };
+        let desktop = Desktop {
+            screensaver_seconds: 300,
+            ..Desktop::default()
+        };
+        let preferences = Preferences {
+            desktop,
+            ..Preferences::dedicated()
+        };
         assert!(Subject::UserActivity.is_wanted(&preferences));
     }
 
     #[test]
     fn each_is_wanted_by_the_preferences_that_need_it() {
         let nothing = Preferences::dedicated();
-        let all = [Subject::UserActivity, Subject::PowerSupply, Subject::Connection, Subject::OtherPrograms];
+        let all = [
+            Subject::UserActivity,
+            Subject::PowerSupply,
+            Subject::Connection,
+            Subject::OtherPrograms,
+        ];
         let wanted = |preferences: &Preferences| -> Vec<Subject> {
-            all.into_iter().filter(|subject| subject.is_wanted(preferences)).collect()
+            all.into_iter()
+                .filter(|subject| subject.is_wanted(preferences))
+                .collect()
         };
         assert_eq!(wanted(&nothing), []);
         assert_eq!(wanted(&Preferences::default()), all);
         for (preferences, subject) in [
-            (Preferences { run: Run::WhenIdle, ..nothing.clone() }, Subject::UserActivity),
-            (Preferences { on_full_screen: Toward::Pause, ..nothing.clone() }, Subject::UserActivity),
-            (Preferences { on_battery: Toward::Pause, ..nothing.clone() }, Subject::PowerSupply),
-            (Preferences { on_metered: Toward::Pause, ..nothing.clone() }, Subject::Connection),
-            (Preferences { other_cpu_percent: 50, ..nothing.clone() }, Subject::OtherPrograms),
-            (Preferences { programs: vec!["doom".to_owned()], ..nothing.clone() }, Subject::OtherPrograms),
+            (
+                Preferences {
+                    run: Run::WhenIdle,
+                    ..nothing.clone()
+                },
+                Subject::UserActivity,
+            ),
+            (
+                Preferences {
+                    on_full_screen: Toward::Pause,
+                    ..nothing.clone()
+                },
+                Subject::UserActivity,
+            ),
+            (
+                Preferences {
+                    on_battery: Toward::Pause,
+                    ..nothing.clone()
+                },
+                Subject::PowerSupply,
+            ),
+            (
+                Preferences {
+                    on_metered: Toward::Pause,
+                    ..nothing.clone()
+                },
+                Subject::Connection,
+            ),
+            (
+                Preferences {
+                    other_cpu_percent: 50,
+                    ..nothing.clone()
+                },
+                Subject::OtherPrograms,
+            ),
+            (
+                Preferences {
+                    programs: vec!["doom".to_owned()],
+                    ..nothing.clone()
+                },
+                Subject::OtherPrograms,
+            ),
         ] {
             assert_eq!(wanted(&preferences), [subject]);
         }

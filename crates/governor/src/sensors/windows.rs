@@ -16,7 +16,8 @@ use windows::{
         UI::{
             Input::KeyboardAndMouse::{GetLastInputInfo, LASTINPUTINFO},
             Shell::{
-                QUNS_BUSY, QUNS_PRESENTATION_MODE, QUNS_RUNNING_D3D_FULL_SCREEN, SHQueryUserNotificationState,
+                QUNS_BUSY, QUNS_PRESENTATION_MODE, QUNS_RUNNING_D3D_FULL_SCREEN,
+                SHQueryUserNotificationState,
             },
         },
     },
@@ -46,7 +47,12 @@ impl Sensor for UserActivity {
 
     fn look(&mut self, _: &Preferences) -> Result<Readings, Blind> {
         let detector = Some("Windows".to_owned());
-        Ok(Readings { idle_ms: Some(idle_ms()?), detector, screen: screen(), ..Readings::default() })
+        Ok(Readings {
+            idle_ms: Some(idle_ms()?),
+            detector,
+            screen: screen(),
+            ..Readings::default()
+        })
     }
 }
 
@@ -64,8 +70,15 @@ impl Sensor for PowerSupply {
         // SAFETY: the pointer is to a value of the right type that outlives the call.
         unsafe { GetSystemPowerStatus(&mut status) }.map_err(Blind::because)?;
         let percent = Some(status.BatteryLifePercent).filter(|percent| *percent != UNKNOWN_PERCENT);
-        let power = if status.ACLineStatus == OFFLINE { Power::Battery { percent } } else { Power::Mains };
-        Ok(Readings { power: Some(power), ..Readings::default() })
+        let power = if status.ACLineStatus == OFFLINE {
+            Power::Battery { percent }
+        } else {
+            Power::Mains
+        };
+        Ok(Readings {
+            power: Some(power),
+            ..Readings::default()
+        })
     }
 }
 
@@ -86,13 +99,19 @@ impl Sensor for Connection {
             NetworkCostType::Unrestricted => Some(Metering::Unmetered),
             _ => None,
         };
-        Ok(Readings { metering, ..Readings::default() })
+        Ok(Readings {
+            metering,
+            ..Readings::default()
+        })
     }
 }
 
 /// Milliseconds since the last input; both clocks are 32 bits wide and go round together.
 fn idle_ms() -> Result<u64, Blind> {
-    let mut last = LASTINPUTINFO { cbSize: size_of::<LASTINPUTINFO>() as u32, dwTime: 0 };
+    let mut last = LASTINPUTINFO {
+        cbSize: size_of::<LASTINPUTINFO>() as u32,
+        dwTime: 0,
+    };
     // SAFETY: the pointer is to a value that says its own size and outlives the call.
     if !unsafe { GetLastInputInfo(&mut last) }.as_bool() {
         return Err(Blind("the system does not tell".to_owned()));
@@ -106,6 +125,14 @@ fn idle_ms() -> Result<u64, Blind> {
 fn screen() -> Option<Screen> {
     // SAFETY: takes nothing and returns a number.
     let state = unsafe { SHQueryUserNotificationState() }.ok()?;
-    let full = [QUNS_BUSY, QUNS_PRESENTATION_MODE, QUNS_RUNNING_D3D_FULL_SCREEN];
-    Some(if full.contains(&state) { Screen::Full } else { Screen::Shared })
+    let full = [
+        QUNS_BUSY,
+        QUNS_PRESENTATION_MODE,
+        QUNS_RUNNING_D3D_FULL_SCREEN,
+    ];
+    Some(if full.contains(&state) {
+        Screen::Full
+    } else {
+        Screen::Shared
+    })
 }

@@ -9,8 +9,8 @@ use quinn::{
     crypto::rustls::{QuicClientConfig, QuicServerConfig},
 };
 use rustls::{
-    crypto::ring::default_provider, pki_types::CertificateDer, server::AlwaysResolvesServerRawPublicKeys,
-    sign::CertifiedKey, version::TLS13,
+    crypto::ring::default_provider, pki_types::CertificateDer,
+    server::AlwaysResolvesServerRawPublicKeys, sign::CertifiedKey, version::TLS13,
 };
 use std::{net::SocketAddr, sync::Arc};
 
@@ -28,14 +28,19 @@ pub fn server() -> Endpoint {
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(key)));
     let config = QuicServerConfig::try_from(config).expect("the provider has QUIC's cipher");
-    Endpoint::server(ServerConfig::with_crypto(Arc::new(config)), (std::net::Ipv4Addr::LOCALHOST, 0).into())
-        .expect("loopback can be listened on")
+    Endpoint::server(
+        ServerConfig::with_crypto(Arc::new(config)),
+        (std::net::Ipv4Addr::LOCALHOST, 0).into(),
+    )
+    .expect("loopback can be listened on")
 }
 
 /// Answers every stream with what it carried.
 pub async fn echo(endpoint: Endpoint) {
     while let Some(incoming) = endpoint.accept().await {
-        let Ok(connection) = incoming.await else { continue };
+        let Ok(connection) = incoming.await else {
+            continue;
+        };
         tokio::spawn(async move {
             while let Ok((mut send, mut receive)) = connection.accept_bi().await {
                 tokio::spawn(async move {
@@ -56,7 +61,10 @@ pub async fn connect(to: SocketAddr) -> Connection {
     let endpoint =
         Endpoint::client((std::net::Ipv4Addr::LOCALHOST, 0).into()).expect("loopback can be bound");
     let connecting = endpoint.connect_with(ClientConfig::new(Arc::new(config)), to, "echo");
-    connecting.expect("the address can be dialled").await.expect("it answers")
+    connecting
+        .expect("the address can be dialled")
+        .await
+        .expect("it answers")
 }
 
 /// One echo.

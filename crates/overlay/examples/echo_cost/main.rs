@@ -1,14 +1,15 @@
-//! What a request costs: the transport against a bare QUIC echo, between two processes on loopback, in one run.
+//! What a request costs: the transport against a bare QUIC echo, between two processes on loopback,
+//! in one run.
 //!
-//! Run with `cargo run --release -p apoidea-overlay --example echo_cost [seconds per row]`. The processes' CPU time is
-//! read from `/proc`, so the figures need Linux.
+//! Run with `cargo run --release -p apoidea-overlay --example echo_cost [seconds per row]`. The
+//! processes' CPU time is read from `/proc`, so the figures need Linux.
 
 mod bare;
 mod stopwatch;
 
 use apoidea_overlay::{
-    AddressBook, AddressPolicy, Identity, Kind, Limits, Rate, Refusal, Request, Service, Settings, Source,
-    Transport,
+    AddressBook, AddressPolicy, Identity, Kind, Limits, Rate, Refusal, Request, Service, Settings,
+    Source, Transport,
 };
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -30,16 +31,27 @@ const RUNS: usize = 3;
 struct Echo;
 
 impl Service for Echo {
-    fn answer(&self, _: apoidea_model::PeerId, request: Request) -> BoxFuture<'_, Result<Bytes, Refusal>> {
+    fn answer(
+        &self,
+        _: apoidea_model::PeerId,
+        request: Request,
+    ) -> BoxFuture<'_, Result<Bytes, Refusal>> {
         Box::pin(std::future::ready(Ok(request.body)))
     }
 }
 
 /// A transport that throttles nobody.
 fn transport() -> Transport {
-    let open = Rate { per_second: 1e9, burst: 1e9 };
-    let limits =
-        Limits { peer_rate: open, neighbourhood_rate: open, newcomer_rate: open, ..Limits::default() };
+    let open = Rate {
+        per_second: 1e9,
+        burst: 1e9,
+    };
+    let limits = Limits {
+        peer_rate: open,
+        neighbourhood_rate: open,
+        newcomer_rate: open,
+        ..Limits::default()
+    };
     let settings = Settings {
         listen: vec![(std::net::Ipv4Addr::LOCALHOST, 0).into()],
         addresses: AddressPolicy::Private,
@@ -69,11 +81,16 @@ async fn serve(contender: &str) {
 
 fn start_server(contender: &str) -> (Child, SocketAddr, String) {
     let me = std::env::current_exe().expect("this program has a path");
-    let mut child =
-        Command::new(me).args(["serve", contender]).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut child = Command::new(me)
+        .args(["serve", contender])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
     let mut line = String::new();
     let output = child.stdout.take().expect("it is piped");
-    BufReader::new(output).read_line(&mut line).expect("it says where it is");
+    BufReader::new(output)
+        .read_line(&mut line)
+        .expect("it says where it is");
     let (address, id) = line.trim().split_once(' ').expect("an address and an id");
     (child, address.parse().expect("an address"), id.to_owned())
 }
@@ -87,7 +104,13 @@ async fn run(contender: &'static str, size: usize, lasting: Duration) -> Row {
             client.learn(id, [address], Source::Configured);
             let ask = || {
                 let (client, body) = (client.clone(), body.clone());
-                async move { client.request(id, ECHO, body).await.expect("an answer").len() }
+                async move {
+                    client
+                        .request(id, ECHO, body)
+                        .await
+                        .expect("an answer")
+                        .len()
+                }
             };
             measure(ask, PARALLEL, lasting, child.id()).await
         }
@@ -118,17 +141,27 @@ async fn compare(lasting: Duration) {
         }
         println!("{size:>6} {:<10} {}", "bare quinn", theirs.show(size));
         println!("{size:>6} {:<10} {}", "transport", ours.show(size));
-        println!("{:>6} {:<10} CPU ×{:.2}", "", "", ours.cpu_per_request() / theirs.cpu_per_request());
+        println!(
+            "{:>6} {:<10} CPU ×{:.2}",
+            "",
+            "",
+            ours.cpu_per_request() / theirs.cpu_per_request()
+        );
     }
 }
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
     let runtime = runtime.expect("threads can be started");
     match &arguments[..] {
         [serve_word, contender] if serve_word == "serve" => runtime.block_on(serve(contender)),
-        [seconds] => runtime.block_on(compare(Duration::from_secs(seconds.parse().expect("seconds")))),
+        [seconds] => runtime.block_on(compare(Duration::from_secs(
+            seconds.parse().expect("seconds"),
+        ))),
         _ => runtime.block_on(compare(Duration::from_secs(3))),
     }
 }

@@ -61,18 +61,31 @@ pub async fn measure<F: Future<Output = usize>>(
         ask().await;
         start.elapsed()
     });
-    let running =
-        requests.buffer_unordered(parallel).take_while(|_| std::future::ready(start.elapsed() < lasting));
+    let running = requests
+        .buffer_unordered(parallel)
+        .take_while(|_| std::future::ready(start.elapsed() < lasting));
     let latencies = running.collect().await;
     let lasted = start.elapsed();
     let cpu_s = cpu_s(std::process::id()) + cpu_s(server) - before;
-    Row { latencies, lasted, cpu_s }
+    Row {
+        latencies,
+        lasted,
+        cpu_s,
+    }
 }
 
 /// User and system time of a process.
 fn cpu_s(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name in parentheses may contain spaces; the times are the 12th and 13th field after it.
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
-    fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum::<f64>() / TICKS
+    let fields = stat
+        .rsplit_once(')')
+        .map_or("", |(_, fields)| fields)
+        .split_whitespace();
+    fields
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<f64>().ok())
+        .sum::<f64>()
+        / TICKS
 }

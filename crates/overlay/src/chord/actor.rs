@@ -1,8 +1,9 @@
-//! The task that owns the ring. It turns commands and the clock into events, and carries out the ring's actions.
+//! The task that owns the ring. It turns commands and the clock into events, and carries out the
+//! ring's actions.
 //!
-//! It never waits for the network: what is to be sent is sent by tasks of its own, whose outcomes come back as
-//! commands. A ring request travels as a request of the transport and its response as the answer, so that a round of
-//! the protocol costs one stream.
+//! It never waits for the network: what is to be sent is sent by tasks of its own, whose outcomes
+//! come back as commands. A ring request travels as a request of the transport and its response as
+//! the answer, so that a round of the protocol costs one stream.
 
 use super::{
     ChordSettings, Standing,
@@ -92,7 +93,11 @@ impl Actor {
         let mut tend = time::interval(TEND);
         tend.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         loop {
-            let sleep = self.ring.next_timeout().since(self.clock.now()).clamp(SHORTEST_SLEEP, LONGEST_SLEEP);
+            let sleep = self
+                .ring
+                .next_timeout()
+                .since(self.clock.now())
+                .clamp(SHORTEST_SLEEP, LONGEST_SLEEP);
             tokio::select! {
                 Some(command) = self.commands.recv() => self.obey(command),
                 () = time::sleep(sleep) => self.handle(Event::Timeout),
@@ -106,11 +111,17 @@ impl Actor {
         match command {
             Command::Received(from, message, reply) => self.receive(from, message, reply),
             Command::Unreachable(peer) => self.handle(Event::Unreachable(peer)),
-            // A peer's id is the end of its own arc, so it names the arc that is remembered wrongly.
+            // A peer's id is the end of its own arc, so it names the arc that is remembered
+            // wrongly.
             Command::Redirected(by) => self.handle(Event::Redirected { key: by.key(), by }),
             Command::Join(contacts) => self.join(contacts),
             Command::Learned(contacts) => self.handle(Event::Learned(contacts)),
-            Command::LookUp { key, count, freshness, reply } => self.look_up(key, count, freshness, reply),
+            Command::LookUp {
+                key,
+                count,
+                freshness,
+                reply,
+            } => self.look_up(key, count, freshness, reply),
             Command::Leave(reply) => self.leave(reply),
             // Whoever asked may have gone.
             Command::Status(reply) => drop(reply.send(self.ring.status())),
@@ -129,14 +140,17 @@ impl Actor {
         actions.into_iter().for_each(|action| self.perform(action));
     }
 
-    /// Takes in a message. If the ring has the response ready, it goes back on the stream that the request came on.
+    /// Takes in a message. If the ring has the response ready, it goes back on the stream that the
+    /// request came on.
     fn receive(&mut self, from: PeerId, message: Message, reply: Option<oneshot::Sender<Message>>) {
         let asked = match &message {
             Message::Request(id, _) => Some(*id),
             _ => None,
         };
         let now = self.clock.now();
-        let mut actions = self.ring.handle(Event::Received(from, message), now, &mut self.rng);
+        let mut actions = self
+            .ring
+            .handle(Event::Received(from, message), now, &mut self.rng);
         let is_response = |action: &Action| matches!(action, Action::Send(to, Message::Response(id, _)) if to.id == from && Some(*id) == asked);
         if let (Some(reply), Some(at)) = (reply, actions.iter().position(is_response))
             && let Action::Send(_, response) = actions.remove(at)
@@ -173,7 +187,12 @@ impl Actor {
         self.next_lookup += 1;
         let id = LookupId(self.next_lookup);
         self.lookups.insert(id, reply);
-        self.handle(Event::Lookup { id, key, count, freshness });
+        self.handle(Event::Lookup {
+            id,
+            key,
+            count,
+            freshness,
+        });
     }
 
     fn answer(&mut self, id: LookupId, found: Result<Vec<PeerId>, LookupError>) {
@@ -185,7 +204,11 @@ impl Actor {
 
     /// Notes where a peer is said to be.
     fn meet(&self, contact: &Contact) -> PeerId {
-        self.transport.learn(contact.id, contact.addresses.as_slice().iter().copied(), Source::Told);
+        self.transport.learn(
+            contact.id,
+            contact.addresses.as_slice().iter().copied(),
+            Source::Told,
+        );
         contact.id
     }
 
@@ -195,7 +218,11 @@ impl Actor {
             return;
         };
         let to = self.meet(&to);
-        let (transport, mailbox, body) = (self.transport.clone(), self.mailbox.clone(), encode(message));
+        let (transport, mailbox, body) = (
+            self.transport.clone(),
+            self.mailbox.clone(),
+            encode(message),
+        );
         self.tasks.spawn(async move {
             let answer = transport.request(to, Kind::RING, body).await;
             drop(permit);
@@ -226,11 +253,18 @@ impl Actor {
     fn tend(&mut self) {
         let addresses = Addresses::new(&own_addresses(&self.transport, &self.advertise));
         if addresses != self.ring.me().addresses {
-            self.ring.moved_to(Contact { id: self.transport.me(), addresses });
+            self.ring.moved_to(Contact {
+                id: self.transport.me(),
+                addresses,
+            });
         }
         let status = self.ring.status();
         let successors = status.successors.iter().take(NEAR_SUCCESSORS);
-        let near = status.predecessor.iter().chain(successors).chain(&status.leaves);
+        let near = status
+            .predecessor
+            .iter()
+            .chain(successors)
+            .chain(&status.leaves);
         let useful = near.chain(status.fingers.iter().take(NEAR_FINGERS));
         self.transport.mark_useful(useful.map(|contact| contact.id));
     }
@@ -245,15 +279,23 @@ impl Actor {
 }
 
 fn standing_of(ring: &Ring) -> Standing {
-    Standing { phase: ring.phase(), arc: ring.arc(), size_estimate: ring.size_estimate() }
+    Standing {
+        phase: ring.phase(),
+        arc: ring.arc(),
+        size_estimate: ring.size_estimate(),
+    }
 }
 
-/// Where others can reach this peer: what the user says, else where it listens and where others see it.
+/// Where others can reach this peer: what the user says, else where it listens and where others see
+/// it.
 fn own_addresses(transport: &Transport, advertise: &[SocketAddr]) -> Vec<SocketAddr> {
     if !advertise.is_empty() {
         return advertise.to_vec();
     }
-    let observed = transport.observed_addresses().into_iter().map(|(address, _)| address);
+    let observed = transport
+        .observed_addresses()
+        .into_iter()
+        .map(|(address, _)| address);
     let mut addresses = Vec::new();
     for address in transport.local_addresses().into_iter().chain(observed) {
         if transport.policy().allows(address) && !addresses.contains(&address) {

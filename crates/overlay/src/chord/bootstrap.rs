@@ -1,8 +1,8 @@
 //! Finding a way into the ring, and back into it.
 //!
-//! At the start the entry points, the peers remembered from the last run and the local network are asked. If nobody
-//! answers, this peer begins a ring of its own and goes on asking, ever more rarely; the ring merges with the other
-//! one as soon as it hears of it.
+//! At the start the entry points, the peers remembered from the last run and the local network are
+//! asked. If nobody answers, this peer begins a ring of its own and goes on asking, ever more
+//! rarely; the ring merges with the other one as soon as it hears of it.
 
 use super::{
     ChordSettings, LocalDiscovery, SettingOut, Standing,
@@ -22,7 +22,8 @@ use tokio::{
     time,
 };
 
-/// Entry points asked in one attempt, chosen at random so that no one of them carries all newcomers.
+/// Entry points asked in one attempt, chosen at random so that no one of them carries all
+/// newcomers.
 const ENTRY_POINTS: usize = 6;
 /// Peers of the last run asked in one attempt.
 const REMEMBERED: usize = 16;
@@ -53,7 +54,15 @@ impl Bootstrap {
         settings: ChordSettings,
         again: Arc<Notify>,
     ) -> Self {
-        Bootstrap { transport, mailbox, standing, network, settings, resolver: None, again }
+        Bootstrap {
+            transport,
+            mailbox,
+            standing,
+            network,
+            settings,
+            resolver: None,
+            again,
+        }
     }
 
     /// Enters, and enters again whenever this peer finds itself alone or is told to.
@@ -91,11 +100,14 @@ impl Bootstrap {
     async fn stay(&mut self) {
         let mut attempt = 0;
         loop {
-            let is_adrift = |standing: &Standing| matches!(standing.phase, Phase::Alone | Phase::Joining);
+            let is_adrift =
+                |standing: &Standing| matches!(standing.phase, Phase::Alone | Phase::Joining);
             if self.standing.wait_for(is_adrift).await.is_err() {
                 return;
             }
-            let settled = self.standing.wait_for(|standing| standing.phase == Phase::Member);
+            let settled = self
+                .standing
+                .wait_for(|standing| standing.phase == Phase::Member);
             if time::timeout(pause(attempt), settled).await.is_ok() {
                 attempt = 0;
                 continue;
@@ -112,13 +124,19 @@ impl Bootstrap {
         entry_points.shuffle(&mut rand::rng());
         entry_points.truncate(ENTRY_POINTS);
         if self.resolver.is_none() {
-            self.resolver = TokioResolver::builder_tokio().and_then(|builder| builder.build()).ok();
+            self.resolver = TokioResolver::builder_tokio()
+                .and_then(|builder| builder.build())
+                .ok();
         }
         let knocks = join_all(entry_points.into_iter().map(|entry| self.knock(entry)));
         let calls = join_all(self.remembered().into_iter().map(|peer| self.call(peer)));
         let (knocked, called) = tokio::join!(knocks, calls);
-        let met = knocked.into_iter().flatten().chain(called.into_iter().flatten());
-        met.map(|peer| Contact::new(peer, &self.transport.addresses(peer))).collect()
+        let met = knocked
+            .into_iter()
+            .flatten()
+            .chain(called.into_iter().flatten());
+        met.map(|peer| Contact::new(peer, &self.transport.addresses(peer)))
+            .collect()
     }
 
     /// Who lives at an entry point?
@@ -136,7 +154,9 @@ impl Bootstrap {
                     self.transport.learn(peer, [address], Source::Configured);
                     met.push(peer);
                 }
-                Err(error) => tracing::debug!(%entry, %address, %error, "an entry point does not answer"),
+                Err(error) => {
+                    tracing::debug!(%entry, %address, %error, "an entry point does not answer")
+                }
             }
         }
         met
@@ -147,20 +167,31 @@ impl Bootstrap {
     }
 
     fn remembered(&self) -> Vec<PeerId> {
-        let mut peers: Vec<_> = self.transport.address_book().into_iter().map(|entry| entry.id).collect();
+        let mut peers: Vec<_> = self
+            .transport
+            .address_book()
+            .into_iter()
+            .map(|entry| entry.id)
+            .collect();
         peers.shuffle(&mut rand::rng());
         peers.truncate(REMEMBERED);
         peers
     }
 
-    /// Passes on who is found on the local network. Their addresses are those of the same wire, so they may be dialled
-    /// in the open network too.
+    /// Passes on who is found on the local network. Their addresses are those of the same wire, so
+    /// they may be dialled in the open network too.
     fn listen_locally(&self) -> impl Future<Output = ()> + use<> {
-        let (transport, mailbox, network) =
-            (self.transport.clone(), self.mailbox.clone(), self.network.clone());
+        let (transport, mailbox, network) = (
+            self.transport.clone(),
+            self.mailbox.clone(),
+            self.network.clone(),
+        );
         let discovery = self.settings.local_network;
         async move {
-            let port = transport.local_addresses().first().map_or(0, SocketAddr::port);
+            let port = transport
+                .local_addresses()
+                .first()
+                .map_or(0, SocketAddr::port);
             if discovery == LocalDiscovery::Off || port == 0 {
                 return;
             }
@@ -171,19 +202,26 @@ impl Bootstrap {
                 }
             };
             while let Some((peer, addresses)) = local.next().await {
-                let addresses: Vec<_> =
-                    addresses.into_iter().filter(|address| AddressPolicy::Private.allows(*address)).collect();
+                let addresses: Vec<_> = addresses
+                    .into_iter()
+                    .filter(|address| AddressPolicy::Private.allows(*address))
+                    .collect();
                 tracing::debug!(?peer, ?addresses, "found on the local network");
                 transport.learn(peer, addresses.iter().copied(), Source::Configured);
-                mailbox.send(Command::Learned(vec![Contact::new(peer, &addresses)])).await;
+                mailbox
+                    .send(Command::Learned(vec![Contact::new(peer, &addresses)]))
+                    .await;
             }
         }
     }
 }
 
-/// The pause after so many attempts, spread so that peers that lost the same entry point do not return together.
+/// The pause after so many attempts, spread so that peers that lost the same entry point do not
+/// return together.
 fn pause(attempt: u32) -> Duration {
-    let mean = FIRST_PAUSE.saturating_mul(1 << attempt.min(10)).min(LONGEST_PAUSE);
+    let mean = FIRST_PAUSE
+        .saturating_mul(1 << attempt.min(10))
+        .min(LONGEST_PAUSE);
     mean.mul_f64(rand::rng().random_range(0.5..1.5))
 }
 
@@ -194,9 +232,14 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_bound_and_are_spread() {
         for attempt in [0, 3, 40, u32::MAX] {
-            let mean = FIRST_PAUSE.saturating_mul(1 << attempt.min(10)).min(LONGEST_PAUSE);
+            let mean = FIRST_PAUSE
+                .saturating_mul(1 << attempt.min(10))
+                .min(LONGEST_PAUSE);
             let drawn = pause(attempt);
-            assert!(drawn >= mean / 2 && drawn <= mean * 3 / 2, "{attempt}: {drawn:?}");
+            assert!(
+                drawn >= mean / 2 && drawn <= mean * 3 / 2,
+                "{attempt}: {drawn:?}"
+            );
         }
     }
 }

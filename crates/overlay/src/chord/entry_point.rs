@@ -27,7 +27,8 @@ pub struct EntryPoint {
 pub enum Place {
     /// An address.
     Address(SocketAddr),
-    /// A name, looked up in DNS: its service records `_apoidea._udp`, or else its addresses and this port.
+    /// A name, looked up in DNS: its service records `_apoidea._udp`, or else its addresses and
+    /// this port.
     Name(String, u16),
 }
 
@@ -52,7 +53,10 @@ impl FromStr for EntryPoint {
             Some((id, place)) => (Some(id.parse().map_err(|_| invalid())?), place),
             None => (None, text.trim()),
         };
-        Ok(EntryPoint { id, place: parse_place(place).ok_or_else(invalid)? })
+        Ok(EntryPoint {
+            id,
+            place: parse_place(place).ok_or_else(invalid)?,
+        })
     }
 }
 
@@ -69,9 +73,16 @@ fn parse_place(text: &str) -> Option<Place> {
     };
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
-            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
     };
-    let is_name = name.len() <= 253 && name.strip_suffix('.').unwrap_or(name).split('.').all(is_label);
+    let is_name = name.len() <= 253
+        && name
+            .strip_suffix('.')
+            .unwrap_or(name)
+            .split('.')
+            .all(is_label);
     is_name.then(|| Place::Name(name.to_ascii_lowercase(), port))
 }
 
@@ -127,13 +138,19 @@ async fn look_up(resolver: &TokioResolver, name: &str, port: u16) -> Vec<SocketA
 }
 
 async fn services(resolver: &TokioResolver, name: &str) -> Vec<(String, u16)> {
-    let Ok(answer) = resolver.lookup(format!("_apoidea._udp.{name}"), RecordType::SRV).await else {
+    let Ok(answer) = resolver
+        .lookup(format!("_apoidea._udp.{name}"), RecordType::SRV)
+        .await
+    else {
         return Vec::new();
     };
-    let services = answer.answers().iter().filter_map(|record| match &record.data {
-        RData::SRV(service) => Some((service.target.to_utf8(), service.port)),
-        _ => None,
-    });
+    let services = answer
+        .answers()
+        .iter()
+        .filter_map(|record| match &record.data {
+            RData::SRV(service) => Some((service.target.to_utf8(), service.port)),
+            _ => None,
+        });
     services.take(EntryPoint::MAX_ADDRESSES).collect()
 }
 
@@ -172,7 +189,11 @@ mod tests {
             ("::1".into(), None, "[::1]:27643"),
             (format!("{id}@127.0.0.1:1"), Some(id), "127.0.0.1:1"),
             ("Entry.Example.".into(), None, "entry.example.:27643"),
-            (format!("{id}@entry.example:99"), Some(id), "entry.example:99"),
+            (
+                format!("{id}@entry.example:99"),
+                Some(id),
+                "entry.example:99",
+            ),
         ] {
             let entry: EntryPoint = text.parse().unwrap();
             let id = id.map(|id| format!("{id}@")).unwrap_or_default();
@@ -181,7 +202,8 @@ mod tests {
         }
     }
 
-    /// A name server on loopback that knows one service, one host and nothing else; and a resolver that asks it.
+    /// A name server on loopback that knows one service, one host and nothing else; and a resolver
+    /// that asks it.
     async fn resolver() -> TokioResolver {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let port = socket.local_addr().unwrap().port();
@@ -189,7 +211,10 @@ mod tests {
             let mut buffer = [0; 1500];
             while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
                 let question = Message::from_vec(&buffer[..length]).unwrap();
-                socket.send_to(&answer(&question).to_vec().unwrap(), from).await.unwrap();
+                socket
+                    .send_to(&answer(&question).to_vec().unwrap(), from)
+                    .await
+                    .unwrap();
             }
         });
         let mut connection = ConnectionConfig::udp();
@@ -198,14 +223,18 @@ mod tests {
         let mut server = NameServerConfig::udp("127.0.0.1".parse().unwrap());
         server.connections = vec![connection];
         let config = ResolverConfig::from_parts(None, vec![], vec![server]);
-        TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()).build().unwrap()
+        TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
+            .build()
+            .unwrap()
     }
 
     fn answer(question: &Message) -> Message {
         let query = &question.queries[0];
         let host = Name::from_ascii("host.example.").unwrap();
         let data = match (query.name().to_ascii().as_str(), query.query_type()) {
-            ("_apoidea._udp.ring.example.", RecordType::SRV) => Some(RData::SRV(SRV::new(0, 0, 4000, host))),
+            ("_apoidea._udp.ring.example.", RecordType::SRV) => {
+                Some(RData::SRV(SRV::new(0, 0, 4000, host)))
+            }
             ("host.example.", RecordType::A) => {
                 Some(RData::A("127.0.0.9".parse::<Ipv4Addr>().unwrap().into()))
             }
@@ -227,15 +256,30 @@ mod tests {
             ("nobody.example", vec![]),
         ] {
             let entry: EntryPoint = name.parse().unwrap();
-            let addresses: Vec<SocketAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
-            assert_eq!(entry.place.addresses(Some(&resolver)).await, addresses, "{name}");
+            let addresses: Vec<SocketAddr> =
+                addresses.iter().map(|text| text.parse().unwrap()).collect();
+            assert_eq!(
+                entry.place.addresses(Some(&resolver)).await,
+                addresses,
+                "{name}"
+            );
             assert!(entry.place.addresses(None).await.is_empty());
         }
     }
 
     #[test]
     fn what_is_no_entry_point_is_refused() {
-        for text in ["", "@", "x@127.0.0.1:1", "a b", "a..b", "a:99999", "a:", "http://a/", &"a".repeat(64)] {
+        for text in [
+            "",
+            "@",
+            "x@127.0.0.1:1",
+            "a b",
+            "a..b",
+            "a:99999",
+            "a:",
+            "http://a/",
+            &"a".repeat(64),
+        ] {
             assert!(text.parse::<EntryPoint>().is_err(), "{text:?}");
         }
     }

@@ -1,5 +1,6 @@
-//! Finding peers on the local network by multicast DNS (RFC 6762), so that two machines in one home need no
-//! configuration. What is found is a hint like any other: whoever answers must prove its id.
+//! Finding peers on the local network by multicast DNS (RFC 6762), so that two machines in one home
+//! need no configuration. What is found is a hint like any other: whoever answers must prove its
+//! id.
 
 use crate::NetworkId;
 use apoidea_model::PeerId;
@@ -25,14 +26,21 @@ impl LocalNetwork {
         let daemon = ServiceDaemon::new()?;
         daemon.register(announcement(me, &network, port)?.enable_addr_auto())?;
         let events = daemon.browse(SERVICE)?;
-        Ok(LocalNetwork { daemon, events, me, network })
+        Ok(LocalNetwork {
+            daemon,
+            events,
+            me,
+            network,
+        })
     }
 
     /// The next peer found; none when listening has ended.
     pub async fn next(&self) -> Option<(PeerId, Vec<SocketAddr>)> {
         loop {
             let event = self.events.recv_async().await.ok()?;
-            let ServiceEvent::ServiceResolved(service) = event else { continue };
+            let ServiceEvent::ServiceResolved(service) = event else {
+                continue;
+            };
             if let Some(found) = judge(&service, self.me, &self.network) {
                 return Some(found);
             }
@@ -53,17 +61,31 @@ fn announcement(me: PeerId, network: &NetworkId, port: u16) -> Result<ServiceInf
     // A label has 63 characters at most; the whole id is in the properties.
     let name = &id[..32];
     let properties = [("id", id.as_str()), ("network", network.as_str())];
-    ServiceInfo::new(SERVICE, name, &format!("{name}.local."), "", port, &properties[..])
+    ServiceInfo::new(
+        SERVICE,
+        name,
+        &format!("{name}.local."),
+        "",
+        port,
+        &properties[..],
+    )
 }
 
 /// Whom an announcement names, if it is another peer of the same network.
-fn judge(service: &ResolvedService, me: PeerId, network: &NetworkId) -> Option<(PeerId, Vec<SocketAddr>)> {
+fn judge(
+    service: &ResolvedService,
+    me: PeerId,
+    network: &NetworkId,
+) -> Option<(PeerId, Vec<SocketAddr>)> {
     let property = |key| service.txt_properties.get_property_val_str(key);
     let id: PeerId = property("id")?.parse().ok()?;
     if id == me || property("network") != Some(network.as_str()) {
         return None;
     }
-    let addresses = service.addresses.iter().map(|ip| SocketAddr::new(ip.to_ip_addr(), service.port));
+    let addresses = service
+        .addresses
+        .iter()
+        .map(|ip| SocketAddr::new(ip.to_ip_addr(), service.port));
     Some((id, addresses.take(MAX_ADDRESSES).collect()))
 }
 
@@ -81,7 +103,9 @@ mod tests {
         let (here, elsewhere): (NetworkId, NetworkId) =
             ("here".parse().unwrap(), "elsewhere".parse().unwrap());
         let heard = |who: &str, network: &NetworkId| {
-            let service = announcement(peer(who), network, 1003).unwrap().as_resolved_service();
+            let service = announcement(peer(who), network, 1003)
+                .unwrap()
+                .as_resolved_service();
             judge(&service, peer("me"), &here)
         };
         assert_eq!(heard("other", &here), Some((peer("other"), vec![])));
@@ -91,14 +115,32 @@ mod tests {
 
     #[test]
     fn addresses_carry_the_announced_port_and_are_boundedly_many() {
-        let ips = (1..=40).map(|n| format!("127.0.0.{n}")).collect::<Vec<_>>().join(",");
+        let ips = (1..=40)
+            .map(|n| format!("127.0.0.{n}"))
+            .collect::<Vec<_>>()
+            .join(",");
         let id = peer("other").to_string();
         let properties = [("id", id.as_str()), ("network", "here")];
-        let info = ServiceInfo::new(SERVICE, "x", "x.local.", ips.as_str(), 1003, &properties[..]).unwrap();
-        let found = judge(&info.as_resolved_service(), peer("me"), &"here".parse().unwrap());
+        let info = ServiceInfo::new(
+            SERVICE,
+            "x",
+            "x.local.",
+            ips.as_str(),
+            1003,
+            &properties[..],
+        )
+        .unwrap();
+        let found = judge(
+            &info.as_resolved_service(),
+            peer("me"),
+            &"here".parse().unwrap(),
+        );
         let (_, addresses) = found.unwrap();
         assert_eq!(addresses.len(), MAX_ADDRESSES);
-        assert!(addresses.iter().all(|address| address.port() == 1003), "{addresses:?}");
+        assert!(
+            addresses.iter().all(|address| address.port() == 1003),
+            "{addresses:?}"
+        );
     }
 
     #[test]
@@ -106,9 +148,14 @@ mod tests {
         for id in ["", "12", "not an id"] {
             let properties = [("id", id), ("network", "here")];
             let info =
-                ServiceInfo::new(SERVICE, "x", "x.local.", "127.0.0.1", 1003, &properties[..]).unwrap();
+                ServiceInfo::new(SERVICE, "x", "x.local.", "127.0.0.1", 1003, &properties[..])
+                    .unwrap();
             assert_eq!(
-                judge(&info.as_resolved_service(), peer("me"), &"here".parse().unwrap()),
+                judge(
+                    &info.as_resolved_service(),
+                    peer("me"),
+                    &"here".parse().unwrap()
+                ),
                 None,
                 "{id:?}"
             );

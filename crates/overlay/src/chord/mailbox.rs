@@ -1,4 +1,5 @@
-//! The way into the task that owns the ring, and the doorman who brings other peers' messages there.
+//! The way into the task that owns the ring, and the doorman who brings other peers' messages
+//! there.
 
 use crate::{Kind, LookupError, Refusal, Request, Service};
 use apoidea_chord::{Contact, Freshness, Message, Status};
@@ -48,7 +49,8 @@ pub(crate) fn open() -> (Mailbox, mpsc::Receiver<Command>) {
 }
 
 impl Mailbox {
-    /// Puts a command in, waiting for room. After the ring has stopped it is dropped, and with it the way to answer.
+    /// Puts a command in, waiting for room. After the ring has stopped it is dropped, and with it
+    /// the way to answer.
     pub async fn send(&self, command: Command) {
         let _ = self.0.send(command).await;
     }
@@ -69,8 +71,12 @@ impl Doorman {
     async fn bring(&self, from: PeerId, body: Bytes) -> Result<Bytes, Refusal> {
         let message = decode(&body).ok_or(Refusal::Malformed)?;
         let (reply, answer) = oneshot::channel();
-        self.mailbox.send(Command::Received(from, message, Some(reply))).await;
-        Ok(answer.await.map_or_else(|_| Bytes::new(), |message| encode(&message)))
+        self.mailbox
+            .send(Command::Received(from, message, Some(reply)))
+            .await;
+        Ok(answer
+            .await
+            .map_or_else(|_| Bytes::new(), |message| encode(&message)))
     }
 }
 
@@ -86,7 +92,9 @@ impl Service for Doorman {
 
 /// A message's bytes.
 pub(crate) fn encode(message: &Message) -> Bytes {
-    postcard::to_stdvec(message).expect("a message has no type that postcard cannot write").into()
+    postcard::to_stdvec(message)
+        .expect("a message has no type that postcard cannot write")
+        .into()
 }
 
 /// A stranger's message, if it is one.
@@ -106,12 +114,18 @@ mod tests {
 
     #[test]
     fn messages_round_trip_and_no_truncation_is_taken_for_one() {
-        let through = Contact::new(PeerId::at(Key::hash("a")), &["127.0.0.1:1".parse().unwrap()]);
+        let through = Contact::new(
+            PeerId::at(Key::hash("a")),
+            &["127.0.0.1:1".parse().unwrap()],
+        );
         let message = Message::Notice(Notice::OtherRing { through });
         let bytes = encode(&message);
         assert_eq!(decode(&bytes), Some(message));
         assert!((0..bytes.len()).all(|length| decode(&bytes[..length]).is_none()));
-        let ping = encode(&Message::Request(RequestId(1), apoidea_chord::Request::Ping));
+        let ping = encode(&Message::Request(
+            RequestId(1),
+            apoidea_chord::Request::Ping,
+        ));
         assert!(ping.len() <= 4, "{}", ping.len());
     }
 

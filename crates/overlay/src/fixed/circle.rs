@@ -1,14 +1,15 @@
-//! Identifier-seeded consistent hashing (Boldi et al., UbiCrawler §4): every member has points on the ring, drawn from
-//! a generator that is seeded with its id, as many as its capacity asks for. A key belongs to the first living member
-//! at or after it. Whoever knows the members knows all points; when one goes, only its own keys move.
+//! Identifier-seeded consistent hashing (Boldi et al., UbiCrawler §4): every member has points on
+//! the ring, drawn from a generator that is seeded with its id, as many as its capacity asks for. A
+//! key belongs to the first living member at or after it. Whoever knows the members knows all
+//! points; when one goes, only its own keys move.
 
 use super::Member;
 use apoidea_chord::{Arc, ArcChange};
 use apoidea_model::{Key, PeerId};
 use std::collections::{BTreeMap, HashSet};
 
-/// Points per unit of capacity. With 100 the largest shares are 1.25 times the mean, with 1 they are 4.5 times (both
-/// measured, p99 ÷ mean).
+/// Points per unit of capacity. With 100 the largest shares are 1.25 times the mean, with 1 they
+/// are 4.5 times (both measured, p99 ÷ mean).
 const POINTS: u32 = 100;
 
 /// All members' points.
@@ -27,7 +28,10 @@ impl Circle {
                 points.extend(points_of(member));
             }
         }
-        Circle { points, members: known.len() }
+        Circle {
+            points,
+            members: known.len(),
+        }
     }
 
     /// The first `count` distinct members at or after `key` that are not down.
@@ -47,7 +51,12 @@ impl Circle {
     }
 
     /// What `me` gains and loses when the members that are down change.
-    pub fn changes(&self, me: PeerId, before: &HashSet<PeerId>, after: &HashSet<PeerId>) -> Vec<ArcChange> {
+    pub fn changes(
+        &self,
+        me: PeerId,
+        before: &HashSet<PeerId>,
+        after: &HashSet<PeerId>,
+    ) -> Vec<ArcChange> {
         let mut changes: Vec<ArcChange> = Vec::new();
         for (arc, point) in self.arcs() {
             let owner = |down| self.owners(point, 1, down).first().copied();
@@ -58,7 +67,9 @@ impl Circle {
                 _ => continue,
             };
             match changes.last_mut().and_then(|last| joined(*last, change)) {
-                Some(joined) => *changes.last_mut().expect("it was joined with the last one") = joined,
+                Some(joined) => {
+                    *changes.last_mut().expect("it was joined with the last one") = joined
+                }
                 None => changes.push(change),
             }
         }
@@ -69,7 +80,15 @@ impl Circle {
     fn arcs(&self) -> impl Iterator<Item = (Arc, Key)> + '_ {
         let last = self.points.keys().next_back();
         let before = last.into_iter().chain(self.points.keys());
-        before.zip(self.points.keys()).map(|(from, to)| (Arc { from: *from, to: *to }, *to))
+        before.zip(self.points.keys()).map(|(from, to)| {
+            (
+                Arc {
+                    from: *from,
+                    to: *to,
+                },
+                *to,
+            )
+        })
     }
 }
 
@@ -79,22 +98,40 @@ fn joined(first: ArcChange, second: ArcChange) -> Option<ArcChange> {
         (ArcChange::Gained { arc: a, from }, ArcChange::Gained { arc: b, from: same })
             if a.to == b.from && from == same =>
         {
-            Some(ArcChange::Gained { arc: Arc { from: a.from, to: b.to }, from })
+            Some(ArcChange::Gained {
+                arc: Arc {
+                    from: a.from,
+                    to: b.to,
+                },
+                from,
+            })
         }
         (ArcChange::Lost { arc: a, to }, ArcChange::Lost { arc: b, to: same })
             if a.to == b.from && to == same =>
         {
-            Some(ArcChange::Lost { arc: Arc { from: a.from, to: b.to }, to })
+            Some(ArcChange::Lost {
+                arc: Arc {
+                    from: a.from,
+                    to: b.to,
+                },
+                to,
+            })
         }
         _ => None,
     }
 }
 
-/// The generator is a hash of the id and a counter, so that it is the same in every version and language.
+/// The generator is a hash of the id and a counter, so that it is the same in every version and
+/// language.
 fn points_of(member: &Member) -> impl Iterator<Item = (Key, PeerId)> + use<> {
     let id = member.id;
     let count = POINTS * u32::from(member.capacity.clamp(1, Member::MAX_CAPACITY));
-    (0..count).map(move |n| (Key::hash([id.key().as_bytes().as_slice(), &n.to_be_bytes()].concat()), id))
+    (0..count).map(move |n| {
+        (
+            Key::hash([id.key().as_bytes().as_slice(), &n.to_be_bytes()].concat()),
+            id,
+        )
+    })
 }
 
 #[cfg(test)]
@@ -103,7 +140,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn member(n: u32, capacity: u8) -> Member {
-        Member { id: PeerId::at(Key::hash(n.to_be_bytes())), addresses: vec![], capacity }
+        Member {
+            id: PeerId::at(Key::hash(n.to_be_bytes())),
+            addresses: vec![],
+            capacity,
+        }
     }
 
     fn members(count: u32) -> Vec<Member> {
@@ -123,8 +164,13 @@ mod tests {
         let circle = Circle::new(&[member(0, 1), member(1, 1), member(2, 4)]);
         let big = member(2, 4).id;
         let none = HashSet::new();
-        let share = keys(6000).filter(|key| owner(&circle, *key, &none) == Some(big)).count();
-        assert!((3600..4400).contains(&share), "four sixths of 6000 are 4000, not {share}");
+        let share = keys(6000)
+            .filter(|key| owner(&circle, *key, &none) == Some(big))
+            .count();
+        assert!(
+            (3600..4400).contains(&share),
+            "four sixths of 6000 are 4000, not {share}"
+        );
     }
 
     #[test]
@@ -143,7 +189,11 @@ mod tests {
     fn an_empty_circle_has_no_owners() {
         let circle = Circle::new(&[]);
         assert!(circle.owners(Key::hash("x"), 3, &HashSet::new()).is_empty());
-        assert!(circle.changes(member(0, 1).id, &HashSet::new(), &HashSet::new()).is_empty());
+        assert!(
+            circle
+                .changes(member(0, 1).id, &HashSet::new(), &HashSet::new())
+                .is_empty()
+        );
     }
 
     proptest! {

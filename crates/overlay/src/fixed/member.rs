@@ -37,8 +37,13 @@ mod tests {
         let id = PeerId::at(Key::hash("a"));
         let text = format!(r#"{{"id":"{id}","addresses":["127.0.0.1:1"],"capacity":1}}"#);
         let member: Member = serde_json::from_str(&text).unwrap();
-        assert_eq!((member.id, serde_json::to_string(&member).unwrap()), (id, text));
-        let wrong = serde_json::from_str::<Member>(r#"{"id":"abc"}"#).unwrap_err().to_string();
+        assert_eq!(
+            (member.id, serde_json::to_string(&member).unwrap()),
+            (id, text)
+        );
+        let wrong = serde_json::from_str::<Member>(r#"{"id":"abc"}"#)
+            .unwrap_err()
+            .to_string();
         assert!(wrong.contains("64 hexadecimal digits"), "{wrong}");
     }
 }

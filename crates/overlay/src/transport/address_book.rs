@@ -1,7 +1,9 @@
-//! Where peers were last seen. An address is only a hint: whoever answers there must still prove its id.
+//! Where peers were last seen. An address is only a hint: whoever answers there must still prove
+//! its id.
 //!
-//! The book is bounded, forgets the peers longest unheard of, and never lets hearsay push out an address that has
-//! worked. The caller keeps its [`Snapshot`](AddressBook::snapshot) on disk between runs.
+//! The book is bounded, forgets the peers longest unheard of, and never lets hearsay push out an
+//! address that has worked. The caller keeps its [`Snapshot`](AddressBook::snapshot) on disk
+//! between runs.
 
 use super::AddressPolicy;
 use apoidea_model::PeerId;
@@ -58,12 +60,13 @@ impl AddressBook {
         book
     }
 
-    /// What to remember, the peers heard of most recently last. What the user configures is asked anew at every start,
-    /// so it is remembered as merely proven.
+    /// What to remember, the peers heard of most recently last. What the user configures is asked
+    /// anew at every start, so it is remembered as merely proven.
     pub fn snapshot(&self) -> Vec<Entry> {
         let mut listings: Vec<_> = self.entries.iter().collect();
         listings.sort_by_key(|(id, listing)| (listing.heard, **id));
-        let remembered = |(address, source): &(SocketAddr, Source)| (*address, (*source).min(Source::Proven));
+        let remembered =
+            |(address, source): &(SocketAddr, Source)| (*address, (*source).min(Source::Proven));
         let entry = |(&id, listing): (&PeerId, &Listing)| Entry {
             id,
             addresses: listing.addresses.iter().map(remembered).collect(),
@@ -84,8 +87,16 @@ impl AddressBook {
 
     /// The address did not lead to the peer: it is tried last from now on, and hearsay is dropped.
     pub fn failed(&mut self, id: PeerId, address: SocketAddr) {
-        let Some(listing) = self.entries.get_mut(&id) else { return };
-        let Some(at) = listing.addresses.iter().position(|(known, _)| *known == address) else { return };
+        let Some(listing) = self.entries.get_mut(&id) else {
+            return;
+        };
+        let Some(at) = listing
+            .addresses
+            .iter()
+            .position(|(known, _)| *known == address)
+        else {
+            return;
+        };
         match listing.addresses.remove(at) {
             (_, Source::Told) => {}
             (address, Source::Proven) => listing.addresses.push((address, Source::Told)),
@@ -95,7 +106,10 @@ impl AddressBook {
 
     /// The addresses to dial, best first.
     pub fn addresses(&self, id: PeerId, policy: AddressPolicy) -> Vec<SocketAddr> {
-        let listed = self.entries.get(&id).map_or(&[][..], |listing| &listing.addresses);
+        let listed = self
+            .entries
+            .get(&id)
+            .map_or(&[][..], |listing| &listing.addresses);
         let allowed = listed
             .iter()
             .filter(|(address, source)| *source == Source::Configured || policy.allows(*address));
@@ -104,12 +118,18 @@ impl AddressBook {
 
     /// Every peer with at least one address.
     pub fn peers(&self) -> impl Iterator<Item = PeerId> + '_ {
-        self.entries.iter().filter(|(_, listing)| !listing.addresses.is_empty()).map(|(id, _)| *id)
+        self.entries
+            .iter()
+            .filter(|(_, listing)| !listing.addresses.is_empty())
+            .map(|(id, _)| *id)
     }
 
     fn forget_the_oldest(&mut self) {
         let trust = |listing: &Listing| listing.addresses.iter().map(|(_, source)| *source).max();
-        let oldest = self.entries.iter().min_by_key(|(_, listing)| (trust(listing), listing.heard));
+        let oldest = self
+            .entries
+            .iter()
+            .min_by_key(|(_, listing)| (trust(listing), listing.heard));
         if let Some(id) = oldest.map(|(id, _)| *id) {
             self.entries.remove(&id);
         }
@@ -118,11 +138,18 @@ impl AddressBook {
 
 impl Listing {
     fn learn(&mut self, address: SocketAddr, source: Source) {
-        let known = self.addresses.iter().position(|(known, _)| *known == address);
+        let known = self
+            .addresses
+            .iter()
+            .position(|(known, _)| *known == address);
         let before = known.map(|at| self.addresses.remove(at).1);
         let source = before.map_or(source, |before| before.max(source));
         let worse = |(_, other): &(SocketAddr, Source)| *other <= source;
-        let at = self.addresses.iter().position(worse).unwrap_or(self.addresses.len());
+        let at = self
+            .addresses
+            .iter()
+            .position(worse)
+            .unwrap_or(self.addresses.len());
         self.addresses.insert(at, (address, source));
         self.addresses.truncate(AddressBook::ADDRESSES);
     }
@@ -138,7 +165,9 @@ mod tests {
     }
 
     fn address(n: u32) -> SocketAddr {
-        format!("9.{}.{}.{}:1", n >> 16 & 255, n >> 8 & 255, n & 255).parse().unwrap()
+        format!("9.{}.{}.{}:1", n >> 16 & 255, n >> 8 & 255, n & 255)
+            .parse()
+            .unwrap()
     }
 
     #[test]
@@ -152,7 +181,10 @@ mod tests {
         assert_eq!(addresses.len(), AddressBook::ADDRESSES);
         assert_eq!(addresses[0], address(1));
         book.learn(peer(1), address(99), Source::Proven);
-        assert_eq!(book.addresses(peer(1), AddressPolicy::Global)[..2], [address(99), address(1)]);
+        assert_eq!(
+            book.addresses(peer(1), AddressPolicy::Global)[..2],
+            [address(99), address(1)]
+        );
     }
 
     #[test]
@@ -161,7 +193,10 @@ mod tests {
         book.learn(peer(1), address(1), Source::Proven);
         book.learn(peer(1), address(2), Source::Told);
         book.learn(peer(1), address(1), Source::Told);
-        assert_eq!(book.addresses(peer(1), AddressPolicy::Global), [address(1), address(2)]);
+        assert_eq!(
+            book.addresses(peer(1), AddressPolicy::Global),
+            [address(1), address(2)]
+        );
     }
 
     #[test]
@@ -170,7 +205,10 @@ mod tests {
         book.learn(peer(1), address(1), Source::Proven);
         book.learn(peer(1), address(2), Source::Proven);
         book.failed(peer(1), address(2));
-        assert_eq!(book.addresses(peer(1), AddressPolicy::Global), [address(1), address(2)]);
+        assert_eq!(
+            book.addresses(peer(1), AddressPolicy::Global),
+            [address(1), address(2)]
+        );
         book.failed(peer(1), address(2));
         assert_eq!(book.addresses(peer(1), AddressPolicy::Global), [address(1)]);
     }
@@ -178,11 +216,17 @@ mod tests {
     #[test]
     fn only_the_user_can_name_an_inner_address_in_the_open_network() {
         let mut book = AddressBook::default();
-        let (inner, mine) = ("192.168.0.1:1".parse().unwrap(), "192.168.0.2:1".parse().unwrap());
+        let (inner, mine) = (
+            "192.168.0.1:1".parse().unwrap(),
+            "192.168.0.2:1".parse().unwrap(),
+        );
         book.learn(peer(1), inner, Source::Told);
         book.learn(peer(1), mine, Source::Configured);
         assert_eq!(book.addresses(peer(1), AddressPolicy::Global), [mine]);
-        assert_eq!(book.addresses(peer(1), AddressPolicy::Private), [mine, inner]);
+        assert_eq!(
+            book.addresses(peer(1), AddressPolicy::Private),
+            [mine, inner]
+        );
     }
 
     #[test]
@@ -201,12 +245,22 @@ mod tests {
     fn a_snapshot_restores_the_book() {
         let mut book = AddressBook::default();
         for n in 0..20 {
-            book.learn(peer(n % 5), address(n), if n < 10 { Source::Told } else { Source::Proven });
+            book.learn(
+                peer(n % 5),
+                address(n),
+                if n < 10 { Source::Told } else { Source::Proven },
+            );
         }
-        book.learn(peer(9), "192.168.0.1:1".parse().unwrap(), Source::Configured);
+        book.learn(
+            peer(9),
+            "192.168.0.1:1".parse().unwrap(),
+            Source::Configured,
+        );
         let restored = AddressBook::from_snapshot(book.snapshot());
         assert!(
-            restored.addresses(peer(9), AddressPolicy::Global).is_empty(),
+            restored
+                .addresses(peer(9), AddressPolicy::Global)
+                .is_empty(),
             "the user may have changed their mind"
         );
         for n in 0..5 {

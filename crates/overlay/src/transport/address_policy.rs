@@ -1,11 +1,12 @@
-//! Which addresses may be dialled. A stranger who names an address in a volunteer's home network must not make this
-//! peer send packets there.
+//! Which addresses may be dialled. A stranger who names an address in a volunteer's home network
+//! must not make this peer send packets there.
 
 use apoidea_model::is_global;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// Which addresses that another peer supplied may be dialled. Addresses that the user configured always may.
+/// Which addresses that another peer supplied may be dialled. Addresses that the user configured
+/// always may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressPolicy {
@@ -31,9 +32,14 @@ mod tests {
 
     #[test]
     fn home_networks_are_only_dialled_in_a_private_network() {
-        for inner in
-            ["127.0.0.1:1", "10.0.0.1:1", "192.168.1.1:1", "[::1]:1", "[fe80::1]:1", "[::ffff:10.0.0.1]:1"]
-        {
+        for inner in [
+            "127.0.0.1:1",
+            "10.0.0.1:1",
+            "192.168.1.1:1",
+            "[::1]:1",
+            "[fe80::1]:1",
+            "[::ffff:10.0.0.1]:1",
+        ] {
             let inner = inner.parse().unwrap();
             assert!(!AddressPolicy::Global.allows(inner), "{inner}");
             assert!(AddressPolicy::Private.allows(inner), "{inner}");
@@ -43,8 +49,17 @@ mod tests {
 
     #[test]
     fn what_is_no_host_is_never_dialled() {
-        for nowhere in ["1.1.1.1:0", "0.0.0.0:1", "[::]:1", "224.0.0.1:1", "[ff02::1]:1"] {
-            assert!(!AddressPolicy::Private.allows(nowhere.parse().unwrap()), "{nowhere}");
+        for nowhere in [
+            "1.1.1.1:0",
+            "0.0.0.0:1",
+            "[::]:1",
+            "224.0.0.1:1",
+            "[ff02::1]:1",
+        ] {
+            assert!(
+                !AddressPolicy::Private.allows(nowhere.parse().unwrap()),
+                "{nowhere}"
+            );
         }
     }
 }

@@ -16,7 +16,10 @@ pub(crate) struct Bucket {
 impl Bucket {
     /// A full bucket.
     pub fn full(rate: Rate, now: Instant) -> Self {
-        Bucket { tokens: rate.burst, filled: now }
+        Bucket {
+            tokens: rate.burst,
+            filled: now,
+        }
     }
 
     /// Takes one token, or says how long to wait for it.
@@ -27,10 +30,13 @@ impl Bucket {
             return Ok(());
         }
         let seconds = (1.0 - self.tokens) / rate.per_second;
-        Err(Duration::try_from_secs_f64(seconds).unwrap_or(MAX_PAUSE).min(MAX_PAUSE))
+        Err(Duration::try_from_secs_f64(seconds)
+            .unwrap_or(MAX_PAUSE)
+            .min(MAX_PAUSE))
     }
 
-    /// Takes tokens for something that has happened already; the bucket may go into debt, at most by one burst.
+    /// Takes tokens for something that has happened already; the bucket may go into debt, at most
+    /// by one burst.
     pub fn charge(&mut self, rate: Rate, tokens: f64, now: Instant) {
         self.fill(rate, now);
         self.tokens = (self.tokens - tokens).max(-rate.burst);
@@ -53,7 +59,10 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    const RATE: Rate = Rate { per_second: 10.0, burst: 3.0 };
+    const RATE: Rate = Rate {
+        per_second: 10.0,
+        burst: 3.0,
+    };
 
     #[test]
     fn a_burst_passes_and_then_the_rate_holds() {
@@ -61,9 +70,20 @@ mod tests {
         let mut bucket = Bucket::full(RATE, start);
         assert!((0..3).all(|_| bucket.take(RATE, start).is_ok()));
         let wait = bucket.take(RATE, start).unwrap_err();
-        assert!(wait > Duration::from_millis(99) && wait < Duration::from_millis(101), "{wait:?}");
-        assert!(bucket.take(RATE, start + Duration::from_millis(101)).is_ok());
-        assert!(bucket.take(RATE, start + Duration::from_millis(102)).is_err());
+        assert!(
+            wait > Duration::from_millis(99) && wait < Duration::from_millis(101),
+            "{wait:?}"
+        );
+        assert!(
+            bucket
+                .take(RATE, start + Duration::from_millis(101))
+                .is_ok()
+        );
+        assert!(
+            bucket
+                .take(RATE, start + Duration::from_millis(102))
+                .is_err()
+        );
     }
 
     #[test]
@@ -72,8 +92,15 @@ mod tests {
         let mut bucket = Bucket::full(RATE, start);
         bucket.charge(RATE, 1000.0, start);
         let wait = bucket.take(RATE, start).unwrap_err();
-        assert!(wait < Duration::from_millis(450), "the debt is bounded by one burst: {wait:?}");
-        assert!(bucket.take(RATE, start + wait + Duration::from_millis(1)).is_ok());
+        assert!(
+            wait < Duration::from_millis(450),
+            "the debt is bounded by one burst: {wait:?}"
+        );
+        assert!(
+            bucket
+                .take(RATE, start + wait + Duration::from_millis(1))
+                .is_ok()
+        );
     }
 
     #[test]
@@ -82,13 +109,21 @@ mod tests {
         let mut bucket = Bucket::full(RATE, start);
         let later = start + Duration::from_secs(3600);
         assert!(bucket.is_full(RATE, later));
-        assert_eq!((0..100).filter(|_| bucket.take(RATE, later).is_ok()).count(), 3);
+        assert_eq!(
+            (0..100)
+                .filter(|_| bucket.take(RATE, later).is_ok())
+                .count(),
+            3
+        );
     }
 
     #[test]
     fn a_clock_that_stands_still_or_a_rate_of_nothing_does_no_harm() {
         let start = Instant::now();
-        let none = Rate { per_second: 0.0, burst: 0.0 };
+        let none = Rate {
+            per_second: 0.0,
+            burst: 0.0,
+        };
         let mut bucket = Bucket::full(none, start);
         assert_eq!(bucket.take(none, start), Err(MAX_PAUSE));
     }

@@ -74,20 +74,32 @@ impl Counters {
 
     /// Bytes received and sent, of all kinds.
     pub fn bytes(&self) -> (u64, u64) {
-        let both =
-            |counters: &KindCounters| (counters.bytes_in.load(Relaxed), counters.bytes_out.load(Relaxed));
+        let both = |counters: &KindCounters| {
+            (
+                counters.bytes_in.load(Relaxed),
+                counters.bytes_out.load(Relaxed),
+            )
+        };
         self.kinds
             .iter()
             .map(both)
-            .fold((0, 0), |(down, up), (more_down, more_up)| (down + more_down, up + more_up))
+            .fold((0, 0), |(down, up), (more_down, more_up)| {
+                (down + more_down, up + more_up)
+            })
     }
 
     /// The totals now.
     pub fn traffic(&self) -> Traffic {
         let event = |event: Event| self.events[event as usize].load(Relaxed);
-        let kinds = self.kinds.iter().zip(0..=u8::MAX).map(|(counters, byte)| (byte, counters.totals()));
+        let kinds = self
+            .kinds
+            .iter()
+            .zip(0..=u8::MAX)
+            .map(|(counters, byte)| (byte, counters.totals()));
         Traffic {
-            kinds: kinds.filter(|(_, totals)| *totals != KindTotals::default()).collect(),
+            kinds: kinds
+                .filter(|(_, totals)| *totals != KindTotals::default())
+                .collect(),
             dialled: event(Event::Dialled),
             dials_failed: event(Event::DialFailed),
             accepted: event(Event::Accepted),

@@ -21,7 +21,8 @@ use quinn::{Connection, ConnectionError};
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{sync::oneshot, time};
 
-/// The next address is tried after this long without waiting for the one before (RFC 8305 recommends 250 ms).
+/// The next address is tried after this long without waiting for the one before (RFC 8305
+/// recommends 250 ms).
 const STAGGER: Duration = Duration::from_millis(250);
 /// Longest explanation of another peer that is passed on.
 const MAX_REASON_CHARS: usize = 160;
@@ -89,7 +90,10 @@ impl Inner {
             return Err(DialError::Busy);
         }
         let (done, outcome) = oneshot::channel();
-        let dial = outcome.map(|outcome| outcome.unwrap_or(Err(DialError::Closed))).boxed().shared();
+        let dial = outcome
+            .map(|outcome| outcome.unwrap_or(Err(DialError::Closed)))
+            .boxed()
+            .shared();
         dials.insert(peer, dial.clone());
         let inner = self.clone();
         self.spawn(async move {
@@ -102,11 +106,16 @@ impl Inner {
 
     async fn dial_all(self: &Arc<Self>, peer: PeerId) -> Result<Arc<Link>, DialError> {
         let addresses = self.book().addresses(peer, self.settings.addresses);
-        let attempts = addresses.into_iter().filter(|address| self.port(*address).is_some()).zip(0u32..);
+        let attempts = addresses
+            .into_iter()
+            .filter(|address| self.port(*address).is_some())
+            .zip(0u32..);
         let mut attempts: FuturesUnordered<_> = attempts
             .map(|(address, nth)| async move {
                 time::sleep(STAGGER * nth).await;
-                self.dial_one(address, Expected::Peer(peer)).await.map_err(|error| (address, error))
+                self.dial_one(address, Expected::Peer(peer))
+                    .await
+                    .map_err(|error| (address, error))
             })
             .collect();
         let mut last = DialError::NoAddress;
@@ -152,14 +161,18 @@ impl Inner {
         let connecting = endpoint
             .connect_with(self.client.clone(), address, &expected.server_name())
             .map_err(|error| DialError::Failed(error.to_string()))?;
-        let connection = connecting.await.map_err(|error| dial_error(error, address))?;
+        let connection = connecting
+            .await
+            .map_err(|error| dial_error(error, address))?;
         let peer = proven_peer(&connection).ok_or(DialError::Malformed)?;
         if peer == self.me() {
             return Err(DialError::Myself(address));
         }
         let hello = self.introduce(&connection).await.map_err(|error| {
             // What the other side said when it hung up tells more than the stream that broke.
-            connection.close_reason().map_or(error, |reason| dial_error(reason, address))
+            connection
+                .close_reason()
+                .map_or(error, |reason| dial_error(reason, address))
         })?;
         self.note_observed(hello.observed, peer);
         Ok(Link::new(peer, Dialler::Me, hello, connection))
@@ -167,13 +180,19 @@ impl Inner {
 
     /// Says hello first and reads the other side's.
     async fn introduce(&self, connection: &Connection) -> Result<Hello, DialError> {
-        let (send, mut receive) =
-            connection.open_bi().await.map_err(|error| DialError::Failed(error.to_string()))?;
+        let (send, mut receive) = connection
+            .open_bi()
+            .await
+            .map_err(|error| DialError::Failed(error.to_string()))?;
         let hello = self.hello(connection.remote_address());
         let mut writer = Writer::new(send);
-        let _ = writer.write(Kind::HELLO.as_byte(), hello.encode().into()).await;
+        let _ = writer
+            .write(Kind::HELLO.as_byte(), hello.encode().into())
+            .await;
         let malformed = |_| DialError::Malformed;
-        let head = Head::read(&mut receive, Hello::MAX_BYTES).await.map_err(malformed)?;
+        let head = Head::read(&mut receive, Hello::MAX_BYTES)
+            .await
+            .map_err(malformed)?;
         if head.tag != ANSWERED {
             return Err(DialError::Malformed);
         }
@@ -190,7 +209,8 @@ impl Inner {
 
 /// What a failed handshake says, in the terms of this crate.
 fn dial_error(error: ConnectionError, address: SocketAddr) -> DialError {
-    // TLS alerts (RFC 8446 §6): access_denied is raised by this side's own verifier, no_application_protocol by either.
+    // TLS alerts (RFC 8446 §6): access_denied is raised by this side's own verifier,
+    // no_application_protocol by either.
     let alert = |code| u64::from(quinn::TransportErrorCode::crypto(code));
     const ACCESS_DENIED: u8 = 49;
     const NO_APPLICATION_PROTOCOL: u8 = 120;
@@ -199,10 +219,14 @@ fn dial_error(error: ConnectionError, address: SocketAddr) -> DialError {
         ConnectionError::TransportError(e) if u64::from(e.code) == alert(ACCESS_DENIED) => {
             DialError::WrongPeer(address)
         }
-        ConnectionError::TransportError(e) if u64::from(e.code) == alert(NO_APPLICATION_PROTOCOL) => {
+        ConnectionError::TransportError(e)
+            if u64::from(e.code) == alert(NO_APPLICATION_PROTOCOL) =>
+        {
             DialError::WrongVersion
         }
-        ConnectionError::ConnectionClosed(e) if u64::from(e.error_code) == alert(NO_APPLICATION_PROTOCOL) => {
+        ConnectionError::ConnectionClosed(e)
+            if u64::from(e.error_code) == alert(NO_APPLICATION_PROTOCOL) =>
+        {
             DialError::WrongVersion
         }
         ConnectionError::VersionMismatch => DialError::WrongVersion,

@@ -1,7 +1,9 @@
-//! One request or one answer on a stream: a byte that says what it is, four for the length, and the body.
+//! One request or one answer on a stream: a byte that says what it is, four for the length, and the
+//! body.
 //!
-//! The length is checked before anything is allocated for it, and the stream must end where the length says. A writer
-//! that is dropped half-way resets its stream, so that half a frame is never taken for a whole one.
+//! The length is checked before anything is allocated for it, and the stream must end where the
+//! length says. A writer that is dropped half-way resets its stream, so that half a frame is never
+//! taken for a whole one.
 
 use super::close::CANCELLED;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -71,15 +73,25 @@ impl Head {
         }
         let (tag, length) = (arrived.get_u8(), arrived.get_u32());
         match usize::try_from(length) {
-            Ok(length) if length <= max => Ok(Head { tag, length, arrived }),
+            Ok(length) if length <= max => Ok(Head {
+                tag,
+                length,
+                arrived,
+            }),
             _ => Err(FrameError::TooLong(length)),
         }
     }
 
     /// Reads the rest. A body that came in one piece is not copied.
     pub async fn body(self, stream: &mut RecvStream) -> Result<Bytes, FrameError> {
-        let Head { length, arrived, .. } = self;
-        let body = if arrived.len() >= length { arrived } else { collect(stream, arrived, length).await? };
+        let Head {
+            length, arrived, ..
+        } = self;
+        let body = if arrived.len() >= length {
+            arrived
+        } else {
+            collect(stream, arrived, length).await?
+        };
         if body.len() > length || next(stream).await?.is_some() {
             return Err(FrameError::Trailing);
         }
@@ -87,7 +99,11 @@ impl Head {
     }
 }
 
-async fn collect(stream: &mut RecvStream, arrived: Bytes, length: usize) -> Result<Bytes, FrameError> {
+async fn collect(
+    stream: &mut RecvStream,
+    arrived: Bytes,
+    length: usize,
+) -> Result<Bytes, FrameError> {
     let mut body = BytesMut::with_capacity(length);
     body.put(arrived);
     while body.len() < length {
@@ -121,7 +137,10 @@ enum Written {
 impl Writer {
     /// Will write one frame.
     pub fn new(stream: SendStream) -> Self {
-        Writer { stream, state: Written::Partly }
+        Writer {
+            stream,
+            state: Written::Partly,
+        }
     }
 
     /// Writes the frame and ends the stream. Bodies are never longer than [`MAX_BODY_BYTES`].
@@ -129,7 +148,9 @@ impl Writer {
         let mut head = BytesMut::with_capacity(HEAD_BYTES);
         head.put_u8(tag);
         head.put_u32(u32::try_from(body.len()).expect("a body has at most 64 KiB"));
-        self.stream.write_all_chunks(&mut [head.freeze(), body]).await?;
+        self.stream
+            .write_all_chunks(&mut [head.freeze(), body])
+            .await?;
         self.state = Written::Wholly;
         // Fails only if the stream was reset, which this type does on drop alone.
         let _ = self.stream.finish();

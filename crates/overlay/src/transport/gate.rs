@@ -1,8 +1,9 @@
-//! Who may come in, and how fast: token buckets per peer and per neighbourhood, and a short memory of offenders.
+//! Who may come in, and how fast: token buckets per peer and per neighbourhood, and a short memory
+//! of offenders.
 //!
-//! A neighbourhood is what one party usually controls: a /24 of IPv4 addresses, a /48 of IPv6 ones. Every map is
-//! bounded; when one is full, the entries that say nothing are forgotten first, and newcomers are turned away if that
-//! does not help.
+//! A neighbourhood is what one party usually controls: a /24 of IPv4 addresses, a /48 of IPv6 ones.
+//! Every map is bounded; when one is full, the entries that say nothing are forgotten first, and
+//! newcomers are turned away if that does not help.
 
 use super::{Rate, bucket::Bucket};
 use apoidea_model::PeerId;
@@ -68,17 +69,20 @@ impl Gate {
     /// Takes the token for one request, or says how long to wait for it.
     pub fn take(&mut self, peer: PeerId, address: IpAddr, now: Instant) -> Result<(), Duration> {
         self.peers.take(peer, now)?;
-        self.neighbourhoods.take(Neighbourhood::of(address), now).inspect_err(|_| {
-            // Nothing happened yet, so the peer's own token goes back.
-            self.peers.charge(peer, -1.0, now);
-        })
+        self.neighbourhoods
+            .take(Neighbourhood::of(address), now)
+            .inspect_err(|_| {
+                // Nothing happened yet, so the peer's own token goes back.
+                self.peers.charge(peer, -1.0, now);
+            })
     }
 
     /// Counts the bytes of a request.
     pub fn charge(&mut self, peer: PeerId, address: IpAddr, bytes: usize, now: Instant) {
         let tokens = bytes as f64 / BYTES_PER_TOKEN;
         self.peers.charge(peer, tokens, now);
-        self.neighbourhoods.charge(Neighbourhood::of(address), tokens, now);
+        self.neighbourhoods
+            .charge(Neighbourhood::of(address), tokens, now);
     }
 
     /// Keeps an offender out for a while.
@@ -105,12 +109,16 @@ struct Buckets<K> {
 
 impl<K: Eq + Hash> Buckets<K> {
     fn new(rate: Rate) -> Self {
-        Buckets { rate, buckets: HashMap::new() }
+        Buckets {
+            rate,
+            buckets: HashMap::new(),
+        }
     }
 
     fn take(&mut self, key: K, now: Instant) -> Result<(), Duration> {
         let rate = self.rate;
-        self.bucket(key, now).map_or(Err(Duration::from_secs(1)), |bucket| bucket.take(rate, now))
+        self.bucket(key, now)
+            .map_or(Err(Duration::from_secs(1)), |bucket| bucket.take(rate, now))
     }
 
     fn charge(&mut self, key: K, tokens: f64, now: Instant) {
@@ -128,7 +136,11 @@ impl<K: Eq + Hash> Buckets<K> {
                 return None;
             }
         }
-        Some(self.buckets.entry(key).or_insert_with(|| Bucket::full(rate, now)))
+        Some(
+            self.buckets
+                .entry(key)
+                .or_insert_with(|| Bucket::full(rate, now)),
+        )
     }
 }
 
@@ -138,8 +150,14 @@ mod tests {
     use apoidea_model::Key;
     use std::net::{Ipv4Addr, Ipv6Addr};
 
-    const SLOW: Rate = Rate { per_second: 0.001, burst: 2.0 };
-    const FAST: Rate = Rate { per_second: 1e6, burst: 1e6 };
+    const SLOW: Rate = Rate {
+        per_second: 0.001,
+        burst: 2.0,
+    };
+    const FAST: Rate = Rate {
+        per_second: 1e6,
+        burst: 1e6,
+    };
 
     fn peer(name: &str) -> PeerId {
         PeerId::at(Key::hash(name))
@@ -173,14 +191,32 @@ mod tests {
         let near = |text: &str| Neighbourhood::of(text.parse::<Ipv6Addr>().unwrap().into());
         assert_eq!(near("2a00:1:2:3::1"), near("2a00:1:2:ffff::2"));
         assert_ne!(near("2a00:1:2::1"), near("2a00:1:3::1"));
-        assert_eq!(near("::ffff:1.2.3.4"), Neighbourhood::of(Ipv4Addr::new(1, 2, 3, 99).into()));
+        assert_eq!(
+            near("::ffff:1.2.3.4"),
+            Neighbourhood::of(Ipv4Addr::new(1, 2, 3, 99).into())
+        );
     }
 
     #[test]
     fn large_requests_cost_more() {
-        let (mut gate, now) = (Gate::new(Rate { per_second: 1.0, burst: 10.0 }, FAST, FAST), Instant::now());
+        let (mut gate, now) = (
+            Gate::new(
+                Rate {
+                    per_second: 1.0,
+                    burst: 10.0,
+                },
+                FAST,
+                FAST,
+            ),
+            Instant::now(),
+        );
         gate.charge(peer("a"), v4(1, 1), 64 * 1024, now);
-        assert_eq!((0..10).filter(|_| gate.take(peer("a"), v4(1, 1), now).is_ok()).count(), 2);
+        assert_eq!(
+            (0..10)
+                .filter(|_| gate.take(peer("a"), v4(1, 1), now).is_ok())
+                .count(),
+            2
+        );
     }
 
     #[test]
@@ -190,7 +226,10 @@ mod tests {
             let address = IpAddr::from(Ipv4Addr::from(n << 8));
             assert!(gate.take(peer("a"), address, now).is_ok());
         }
-        assert!(gate.take(peer("a"), v4(200, 1), now).is_err(), "all buckets are in use");
+        assert!(
+            gate.take(peer("a"), v4(200, 1), now).is_err(),
+            "all buckets are in use"
+        );
         assert_eq!(gate.neighbourhoods.buckets.len(), REMEMBERED);
         let next_day = now + Duration::from_secs(86_400);
         assert!(gate.take(peer("a"), v4(200, 1), next_day).is_ok());

@@ -67,7 +67,11 @@ impl Inner {
         if !self.gate().admits_newcomer(ip, Instant::now()) {
             return self.turn_away(incoming);
         }
-        let address = if incoming.remote_address_validated() { Address::Proven } else { Address::Claimed };
+        let address = if incoming.remote_address_validated() {
+            Address::Proven
+        } else {
+            Address::Claimed
+        };
         match self.handshakes.begin(ip, address) {
             Door::Open(handshake) => self.spawn(self.clone().welcome(incoming, handshake)),
             Door::Ajar => {
@@ -85,7 +89,11 @@ impl Inner {
     }
 
     async fn welcome(self: Arc<Self>, incoming: Incoming, handshake: Handshake) {
-        let outcome = time::timeout(self.settings.limits.dial_deadline(), self.shake_hands(incoming)).await;
+        let outcome = time::timeout(
+            self.settings.limits.dial_deadline(),
+            self.shake_hands(incoming),
+        )
+        .await;
         drop(handshake);
         match outcome.unwrap_or(Err(GreetError::TimedOut)) {
             Ok(link) => {
@@ -132,7 +140,8 @@ impl Inner {
             .await
             .map_err(|_| FrameError::Cancelled)?;
         self.note_observed(theirs.observed, peer);
-        // The other side dials from the socket that it listens on, so this is where it can be dialled.
+        // The other side dials from the socket that it listens on, so this is where it can be
+        // dialled.
         self.book().learn(peer, address, Source::Proven);
         Ok(Link::new(peer, Dialler::Them, theirs, connection.clone()))
     }
@@ -140,9 +149,13 @@ impl Inner {
     fn note_failed_greeting(&self, error: &GreetError) {
         tracing::debug!(%error, "a newcomer was not let in");
         match error {
-            GreetError::Hello(HelloError::WrongNetwork { .. }) => self.counters.note(Event::WrongNetwork),
+            GreetError::Hello(HelloError::WrongNetwork { .. }) => {
+                self.counters.note(Event::WrongNetwork)
+            }
             GreetError::Hello(_) | GreetError::NotAHello => self.counters.note(Event::Malformed),
-            GreetError::Frame(error) if error.is_malformed() => self.counters.note(Event::Malformed),
+            GreetError::Frame(error) if error.is_malformed() => {
+                self.counters.note(Event::Malformed)
+            }
             GreetError::Banished => self.counters.note(Event::TurnedAway),
             _ => self.counters.note(Event::HandshakeFailed),
         }

@@ -1,5 +1,5 @@
-//! Handshakes under way: few at a time, and only some of them from one neighbourhood, so that newcomers who never
-//! finish theirs cannot keep everyone else out.
+//! Handshakes under way: few at a time, and only some of them from one neighbourhood, so that
+//! newcomers who never finish theirs cannot keep everyone else out.
 
 use super::{Limits, gate::Neighbourhood, lock};
 use std::{
@@ -53,7 +53,10 @@ impl Handshakes {
             return Door::Ajar;
         }
         *all.entry(home).or_default() += 1;
-        Door::Open(Handshake { all: self.0.clone(), home })
+        Door::Open(Handshake {
+            all: self.0.clone(),
+            home,
+        })
     }
 }
 
@@ -88,18 +91,28 @@ mod tests {
             };
             held.push(handshake);
         }
-        assert!(matches!(handshakes.begin(ip(1, 200), Address::Proven), Door::Shut));
-        assert!(matches!(handshakes.begin(ip(2, 1), Address::Proven), Door::Open(_)));
+        assert!(matches!(
+            handshakes.begin(ip(1, 200), Address::Proven),
+            Door::Shut
+        ));
+        assert!(matches!(
+            handshakes.begin(ip(2, 1), Address::Proven),
+            Door::Open(_)
+        ));
         held.pop();
-        assert!(matches!(handshakes.begin(ip(1, 200), Address::Proven), Door::Open(_)));
+        assert!(matches!(
+            handshakes.begin(ip(1, 200), Address::Proven),
+            Door::Open(_)
+        ));
     }
 
     #[test]
     fn under_load_only_proven_addresses_come_in() {
         let handshakes = Handshakes::default();
         let knock = |n: u8, address| handshakes.begin(ip(n, 1), address);
-        let mut held: Vec<_> =
-            (0..Limits::HANDSHAKES_UNDER_LOAD as u8).map(|n| knock(n, Address::Claimed)).collect();
+        let mut held: Vec<_> = (0..Limits::HANDSHAKES_UNDER_LOAD as u8)
+            .map(|n| knock(n, Address::Claimed))
+            .collect();
         assert!(held.iter().all(|door| matches!(door, Door::Open(_))));
         assert!(matches!(knock(100, Address::Claimed), Door::Ajar));
         while held.len() < Limits::HANDSHAKES {
@@ -108,6 +121,9 @@ mod tests {
         assert!(held.iter().all(|door| matches!(door, Door::Open(_))));
         assert!(matches!(knock(200, Address::Proven), Door::Shut));
         held.clear();
-        assert!(lock(&handshakes.0).is_empty(), "nothing is remembered of those who are through");
+        assert!(
+            lock(&handshakes.0).is_empty(),
+            "nothing is remembered of those who are through"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The first exchange on every connection: which network, which version, what the other side looks like from here.
+//! The first exchange on every connection: which network, which version, what the other side looks
+//! like from here.
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, net::SocketAddr, str::FromStr};
@@ -34,9 +35,13 @@ impl FromStr for NetworkId {
     type Err = InvalidNetworkId;
 
     fn from_str(text: &str) -> Result<Self, InvalidNetworkId> {
-        let is_name =
-            (1..=Self::MAX_CHARS).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
-        if is_name { Ok(NetworkId(text.into())) } else { Err(InvalidNetworkId) }
+        let is_name = (1..=Self::MAX_CHARS).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_graphic());
+        if is_name {
+            Ok(NetworkId(text.into()))
+        } else {
+            Err(InvalidNetworkId)
+        }
     }
 }
 
@@ -86,7 +91,8 @@ impl Capabilities {
 pub(crate) struct Hello {
     /// The network this peer belongs to.
     pub network: NetworkId,
-    /// Drawn anew at every start: a peer that crashed and came back is told from one that dials twice.
+    /// Drawn anew at every start: a peer that crashed and came back is told from one that dials
+    /// twice.
     pub incarnation: u64,
     /// The address that the other side has, seen from here.
     pub observed: SocketAddr,
@@ -123,15 +129,27 @@ impl Hello {
         }
         let hello: Hello = postcard::from_bytes(bytes).map_err(|_| HelloError::Malformed)?;
         if hello.network != *ours {
-            return Err(HelloError::WrongNetwork { ours: ours.clone(), theirs: hello.network });
+            return Err(HelloError::WrongNetwork {
+                ours: ours.clone(),
+                theirs: hello.network,
+            });
         }
-        Ok(Hello { version: printable(&hello.version, Self::MAX_VERSION_CHARS), ..hello })
+        Ok(Hello {
+            version: printable(&hello.version, Self::MAX_VERSION_CHARS),
+            ..hello
+        })
     }
 }
 
 /// A stranger's text, fit to be shown: only printable ASCII, and not too much of it.
 pub(crate) fn printable(text: &str, max_chars: usize) -> String {
-    let shown = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
+    let shown = |c: char| {
+        if c.is_ascii_graphic() || c == ' ' {
+            c
+        } else {
+            '?'
+        }
+    };
     text.chars().take(max_chars).map(shown).collect()
 }
 
@@ -151,7 +169,10 @@ mod tests {
 
     #[test]
     fn the_longest_hello_fits_and_round_trips() {
-        let hello = Hello { network: "n".repeat(64).parse().unwrap(), ..hello() };
+        let hello = Hello {
+            network: "n".repeat(64).parse().unwrap(),
+            ..hello()
+        };
         let bytes = hello.encode();
         assert!(bytes.len() <= Hello::MAX_BYTES, "{}", bytes.len());
         assert_eq!(Hello::decode(&bytes, &hello.network), Ok(hello));
@@ -161,7 +182,10 @@ mod tests {
     fn another_network_is_named_in_the_refusal() {
         let ours = "toy".parse().unwrap();
         let error = Hello::decode(&hello().encode(), &ours).unwrap_err();
-        assert_eq!(error.to_string(), "this peer belongs to the network toy, the other to apoidea");
+        assert_eq!(
+            error.to_string(),
+            "this peer belongs to the network toy, the other to apoidea"
+        );
     }
 
     #[test]
@@ -175,7 +199,10 @@ mod tests {
 
     #[test]
     fn a_stranger_s_text_is_made_harmless() {
-        let loud = Hello { version: "a\u{1b}[31mb\n".repeat(20), ..hello() };
+        let loud = Hello {
+            version: "a\u{1b}[31mb\n".repeat(20),
+            ..hello()
+        };
         let read = Hello::decode(&loud.encode(), &NetworkId::default()).unwrap();
         assert_eq!(read.version.len(), 64);
         assert!(read.version.starts_with("a?[31mb?a?"));

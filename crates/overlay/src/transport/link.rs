@@ -108,7 +108,9 @@ impl Link {
 
     /// How long ago the connection was of use.
     pub fn unused_for(&self) -> Duration {
-        self.opened.elapsed().saturating_sub(Duration::from_millis(self.used_ms.load(Relaxed)))
+        self.opened
+            .elapsed()
+            .saturating_sub(Duration::from_millis(self.used_ms.load(Relaxed)))
     }
 
     /// Requests of this peer that wait for their answers.
@@ -180,7 +182,12 @@ pub(crate) fn refusal_tag(refusal: Refusal) -> u8 {
 }
 
 fn refusal(tag: u8) -> Option<Refusal> {
-    let all = [Refusal::UnknownKind, Refusal::Malformed, Refusal::Busy, Refusal::NotMine];
+    let all = [
+        Refusal::UnknownKind,
+        Refusal::Malformed,
+        Refusal::Busy,
+        Refusal::NotMine,
+    ];
     all.into_iter().find(|refusal| refusal_tag(*refusal) == tag)
 }
 

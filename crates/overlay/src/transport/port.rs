@@ -1,10 +1,13 @@
 //! One QUIC endpoint for one address family.
 //!
-//! The endpoint outlives its socket: after a change of network the socket is replaced and the connections go on. If the
-//! endpoint itself stops, because the system took its socket away, a new one is made.
+//! The endpoint outlives its socket: after a change of network the socket is replaced and the
+//! connections go on. If the endpoint itself stops, because the system took its socket away, a new
+//! one is made.
 
 use super::{Limits, Sockets, frame::MAX_BODY_BYTES, socket};
-use quinn::{Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime, TransportConfig, VarInt};
+use quinn::{
+    Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+};
 use std::{
     io,
     net::SocketAddr,
@@ -26,12 +29,20 @@ impl Port {
         let endpoint = endpoint(listen, sockets, &server)?;
         // Keep the port that the system chose, so that the address stays the same across rebinding.
         let listen = endpoint.local_addr()?;
-        Ok(Port { listen, sockets, server, endpoint: Mutex::new(endpoint) })
+        Ok(Port {
+            listen,
+            sockets,
+            server,
+            endpoint: Mutex::new(endpoint),
+        })
     }
 
     /// The endpoint now.
     pub fn endpoint(&self) -> Endpoint {
-        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.endpoint
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Can this port reach the address?
@@ -39,17 +50,23 @@ impl Port {
         self.listen.is_ipv4() == address.is_ipv4()
     }
 
-    /// Takes a new socket on any free port. Connections that this side dialled follow; the others learn the new
-    /// address when this side dials them again.
+    /// Takes a new socket on any free port. Connections that this side dialled follow; the others
+    /// learn the new address when this side dials them again.
     pub fn rebind(&self) -> io::Result<()> {
         let anywhere = SocketAddr::new(self.listen.ip(), 0);
-        self.endpoint().rebind_abstract(socket::open(anywhere, self.sockets)?)
+        self.endpoint()
+            .rebind_abstract(socket::open(anywhere, self.sockets)?)
     }
 
     /// Makes a new endpoint in place of one that has stopped.
     pub fn reopen(&self) -> io::Result<()> {
-        let fresh = endpoint(self.listen, self.sockets, &self.server)
-            .or_else(|_| endpoint(SocketAddr::new(self.listen.ip(), 0), self.sockets, &self.server))?;
+        let fresh = endpoint(self.listen, self.sockets, &self.server).or_else(|_| {
+            endpoint(
+                SocketAddr::new(self.listen.ip(), 0),
+                self.sockets,
+                &self.server,
+            )
+        })?;
         *self.endpoint.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
         Ok(())
     }

@@ -14,7 +14,8 @@ use quinn::RecvStream;
 use std::{sync::Arc, time::Instant};
 use tokio::{sync::SemaphorePermit, time};
 
-/// Bodies up to this size do not count against the bytes held at once: the streams of a connection bound them.
+/// Bodies up to this size do not count against the bytes held at once: the streams of a connection
+/// bound them.
 const SMALL_BODY_BYTES: usize = 4096;
 
 impl Inner {
@@ -29,7 +30,8 @@ impl Inner {
         tracing::debug!(peer = ?link.peer, reason = ?link.connection.close_reason(), "disconnected");
     }
 
-    /// Waits until the peer may ask again. Meanwhile its further streams wait in QUIC's windows, which are small.
+    /// Waits until the peer may ask again. Meanwhile its further streams wait in QUIC's windows,
+    /// which are small.
     async fn pace(&self, link: &Link) {
         loop {
             let verdict = self.gate().take(link.peer, link.ip(), Instant::now());
@@ -67,7 +69,8 @@ impl Inner {
         let kind = Kind::from_byte(head.tag);
         let body = head.body(receive).await?;
         let received = frame_bytes(&body);
-        self.gate().charge(link.peer, link.ip(), received, Instant::now());
+        self.gate()
+            .charge(link.peer, link.ip(), received, Instant::now());
         self.spend(Way::Down, kind, received).await;
         let outcome = tokio::select! {
             outcome = self.dispatch(link, Request { kind, body }) => outcome,
@@ -76,7 +79,10 @@ impl Inner {
         let (tag, body) = self.judge(link, outcome);
         let sent = frame_bytes(&body);
         self.spend(Way::Up, kind, sent).await;
-        writer.write(tag, body).await.map_err(|_| FrameError::Cancelled)?;
+        writer
+            .write(tag, body)
+            .await
+            .map_err(|_| FrameError::Cancelled)?;
         self.counters.answered(kind, received, sent);
         Ok(())
     }
@@ -100,7 +106,10 @@ impl Inner {
         match outcome {
             Ok(body) if body.len() <= MAX_BODY_BYTES => (ANSWERED, body),
             Ok(body) => {
-                tracing::error!(bytes = body.len(), "the service's answer does not fit into a frame");
+                tracing::error!(
+                    bytes = body.len(),
+                    "the service's answer does not fit into a frame"
+                );
                 (refusal_tag(Refusal::Busy), Bytes::new())
             }
             Err(refusal) => {
@@ -119,7 +128,10 @@ impl Inner {
             return None;
         }
         const { assert!(MAX_BODY_BYTES < Limits::BODIES_BYTES) };
-        self.bodies.acquire_many(u32::try_from(length).unwrap_or(u32::MAX)).await.ok()
+        self.bodies
+            .acquire_many(u32::try_from(length).unwrap_or(u32::MAX))
+            .await
+            .ok()
     }
 
     /// Counts a frame that made no sense against its sender, who is cut off after a few.

@@ -1,4 +1,5 @@
-//! What can be chosen about the transport, and the limits that keep a stranger from using this peer up.
+//! What can be chosen about the transport, and the limits that keep a stranger from using this peer
+//! up.
 
 use super::{AddressPolicy, Capabilities, NetworkId};
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,8 @@ use std::{
 pub struct Settings {
     /// Only peers of the same network talk to each other.
     pub network: NetworkId,
-    /// Where to listen, at most one address per family: dual-stack sockets are not the default everywhere. A family
-    /// that the machine does not have is left out, as long as one remains.
+    /// Where to listen, at most one address per family: dual-stack sockets are not the default
+    /// everywhere. A family that the machine does not have is left out, as long as one remains.
     pub listen: Vec<SocketAddr>,
     /// Which of the addresses that others supply may be dialled.
     pub addresses: AddressPolicy,
@@ -32,7 +33,10 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             network: NetworkId::default(),
-            listen: vec![(Ipv4Addr::UNSPECIFIED, 0).into(), (Ipv6Addr::UNSPECIFIED, 0).into()],
+            listen: vec![
+                (Ipv4Addr::UNSPECIFIED, 0).into(),
+                (Ipv6Addr::UNSPECIFIED, 0).into(),
+            ],
             addresses: AddressPolicy::default(),
             version: concat!("apoidea/", env!("CARGO_PKG_VERSION")).into(),
             capabilities: Capabilities::default(),
@@ -46,7 +50,8 @@ impl Default for Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sockets {
-    /// Many datagrams per call, congestion marks and path MTU discovery where the system has them, else plain.
+    /// Many datagrams per call, congestion marks and path MTU discovery where the system has them,
+    /// else plain.
     #[default]
     Best,
     /// One datagram per call and no options, which works on every system and in every emulator.
@@ -59,16 +64,19 @@ pub enum Sockets {
 pub struct Limits {
     /// From asking to the whole answer. QUIC gives up on a silent path after about as long.
     pub request_deadline_ms: u64,
-    /// From the first packet to the end of the hello, over all addresses of a peer. Six initial probe timeouts of
-    /// RFC 9002 (1 s, doubling) do not fit; two lost packets do.
+    /// From the first packet to the end of the hello, over all addresses of a peer. Six initial
+    /// probe timeouts of RFC 9002 (1 s, doubling) do not fit; two lost packets do.
     pub dial_deadline_ms: u64,
     /// A connection without traffic ends after this; three missed keep-alives.
     pub idle_ms: u64,
-    /// Useful connections are pinged this often; below the 30 s after which home routers forget a mapping.
+    /// Useful connections are pinged this often; below the 30 s after which home routers forget a
+    /// mapping.
     pub keep_alive_ms: u64,
-    /// Connections held at once. An idle pair of ends takes 75 KiB (measured in memory), so this is about 10 MiB.
+    /// Connections held at once. An idle pair of ends takes 75 KiB (measured in memory), so this is
+    /// about 10 MiB.
     pub max_connections: usize,
-    /// Connections from one neighbourhood held at once, so that one network cannot crowd out the others.
+    /// Connections from one neighbourhood held at once, so that one network cannot crowd out the
+    /// others.
     pub max_connections_per_neighbourhood: usize,
     /// Requests per second of one peer; a crawling peer sends a few batches per second.
     pub peer_rate: Rate,
@@ -87,9 +95,18 @@ impl Default for Limits {
             keep_alive_ms: 15_000,
             max_connections: 256,
             max_connections_per_neighbourhood: 64,
-            peer_rate: Rate { per_second: 200.0, burst: 400.0 },
-            neighbourhood_rate: Rate { per_second: 1000.0, burst: 2000.0 },
-            newcomer_rate: Rate { per_second: 20.0, burst: 200.0 },
+            peer_rate: Rate {
+                per_second: 200.0,
+                burst: 400.0,
+            },
+            neighbourhood_rate: Rate {
+                per_second: 1000.0,
+                burst: 2000.0,
+            },
+            newcomer_rate: Rate {
+                per_second: 20.0,
+                burst: 200.0,
+            },
         }
     }
 }
@@ -97,7 +114,8 @@ impl Default for Limits {
 impl Limits {
     /// Streams that a peer may have open to this one; none of them one-way.
     pub const STREAMS: u32 = 64;
-    /// Bytes of one stream that wait to be read: a whole frame, so that one request never stalls on itself.
+    /// Bytes of one stream that wait to be read: a whole frame, so that one request never stalls on
+    /// itself.
     pub const STREAM_WINDOW_BYTES: u32 = 72 * 1024;
     /// Bytes of one connection that wait to be read.
     pub const RECEIVE_WINDOW_BYTES: u32 = 512 * 1024;
@@ -107,7 +125,8 @@ impl Limits {
     pub const HANDSHAKES: usize = 64;
     /// Handshakes under way at once from one neighbourhood.
     pub const HANDSHAKES_PER_NEIGHBOURHOOD: usize = 32;
-    /// Handshakes under way from which on a newcomer must prove its address first, which costs it a round trip.
+    /// Handshakes under way from which on a newcomer must prove its address first, which costs it a
+    /// round trip.
     pub const HANDSHAKES_UNDER_LOAD: usize = 16;
     /// Bytes kept of one connection attempt before it is looked at, and of all together.
     pub const INCOMING_BYTES: u64 = 16 * 1024;
@@ -119,7 +138,8 @@ impl Limits {
     pub const SERVING_PER_PEER: usize = 32;
     /// Bytes of large requests held at once while they arrive and are answered, over all peers.
     pub const BODIES_BYTES: usize = 32 * 1024 * 1024;
-    /// Connections that can be marked useful; fewer than connections, so that there is always one to evict.
+    /// Connections that can be marked useful; fewer than connections, so that there is always one
+    /// to evict.
     pub const USEFUL: usize = 96;
     /// Dials under way at once.
     pub const DIALS: usize = 64;

@@ -1,7 +1,8 @@
 //! UDP sockets, opened the best way that the system allows.
 //!
-//! Quinn's own sockets send many datagrams per call and read congestion marks; setting them up fails where a system or
-//! an emulator does not know the options. [`Plain`] then does with one datagram per call.
+//! Quinn's own sockets send many datagrams per call and read congestion marks; setting them up
+//! fails where a system or an emulator does not know the options. [`Plain`] then does with one
+//! datagram per call.
 
 use super::Sockets;
 use quinn::{
@@ -37,7 +38,11 @@ pub(crate) fn open(address: SocketAddr, sockets: Sockets) -> io::Result<Arc<dyn 
 }
 
 fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM,
+        Some(Protocol::UDP),
+    )?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
@@ -54,17 +59,25 @@ struct Plain {
 
 impl Plain {
     fn over(socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
-        Ok(Arc::new(Plain { socket: tokio::net::UdpSocket::from_std(socket)? }))
+        Ok(Arc::new(Plain {
+            socket: tokio::net::UdpSocket::from_std(socket)?,
+        }))
     }
 }
 
 impl AsyncUdpSocket for Plain {
     fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
-        Box::pin(Writable { socket: self, waiting: None })
+        Box::pin(Writable {
+            socket: self,
+            waiting: None,
+        })
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        match self.socket.try_send_to(transmit.contents, transmit.destination) {
+        match self
+            .socket
+            .try_send_to(transmit.contents, transmit.destination)
+        {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
             // Anything else is a datagram lost on the way, which QUIC is made for.
             _ => Ok(()),
@@ -83,7 +96,13 @@ impl AsyncUdpSocket for Plain {
         let mut buffer = ReadBuf::new(buffer);
         let from = ready!(self.socket.poll_recv_from(context, &mut buffer))?;
         let length = buffer.filled().len();
-        *meta = RecvMeta { addr: from, len: length, stride: length, ecn: None, dst_ip: None };
+        *meta = RecvMeta {
+            addr: from,
+            len: length,
+            stride: length,
+            ecn: None,
+            dst_ip: None,
+        };
         Poll::Ready(Ok(1))
     }
 
@@ -94,8 +113,8 @@ impl AsyncUdpSocket for Plain {
 
 type Waiting = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
 
-/// Wakes one task when the socket can be written to. Each has its own future, since a socket's poll function keeps
-/// only the last waker.
+/// Wakes one task when the socket can be written to. Each has its own future, since a socket's poll
+/// function keeps only the last waker.
 struct Writable {
     socket: Arc<Plain>,
     waiting: Option<Waiting>,
@@ -104,8 +123,9 @@ struct Writable {
 impl UdpPoller for Writable {
     fn poll_writable(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let socket = self.socket.clone();
-        let waiting =
-            self.waiting.get_or_insert_with(|| Box::pin(async move { socket.socket.writable().await }));
+        let waiting = self
+            .waiting
+            .get_or_insert_with(|| Box::pin(async move { socket.socket.writable().await }));
         let outcome = ready!(waiting.as_mut().poll(context));
         self.waiting = None;
         Poll::Ready(outcome)

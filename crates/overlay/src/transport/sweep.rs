@@ -1,4 +1,5 @@
-//! What has to be done from time to time: keeping useful connections alive, and noticing that the machine slept.
+//! What has to be done from time to time: keeping useful connections alive, and noticing that the
+//! machine slept.
 
 use super::{Inner, close::Close, link::Link};
 use crate::{Kind, clock::Clock};
@@ -6,8 +7,8 @@ use bytes::Bytes;
 use std::{sync::Arc, time::Duration};
 use tokio::time;
 
-/// A sweep that comes this late means that the machine slept. Longer than a busy machine takes, shorter than the idle
-/// time of a connection.
+/// A sweep that comes this late means that the machine slept. Longer than a busy machine takes,
+/// shorter than the idle time of a connection.
 const SLEPT: Duration = Duration::from_secs(30);
 
 impl Inner {
@@ -15,7 +16,12 @@ impl Inner {
     pub(crate) async fn sweep(self: Arc<Self>) {
         let mut clock = Clock::start();
         let interval = self.settings.limits.keep_alive() / 3;
-        while self.stop.run_until_cancelled(time::sleep(interval)).await.is_some() {
+        while self
+            .stop
+            .run_until_cancelled(time::sleep(interval))
+            .await
+            .is_some()
+        {
             if clock.lap() > interval + SLEPT {
                 self.wake_up();
             }
@@ -23,8 +29,8 @@ impl Inner {
         }
     }
 
-    /// Drops all connections, which the other sides have given up, and takes new sockets, since the network may be
-    /// another one.
+    /// Drops all connections, which the other sides have given up, and takes new sockets, since the
+    /// network may be another one.
     pub(crate) fn wake_up(&self) {
         tracing::info!("the machine slept: connecting afresh");
         let links: Vec<_> = self.table().links().cloned().collect();
@@ -39,7 +45,10 @@ impl Inner {
     fn keep_alive(self: &Arc<Self>) {
         let due = |link: &&Arc<Link>| link.unused_for() >= self.settings.limits.keep_alive();
         let table = self.table();
-        let useful = table.links().filter(|link| table.is_useful(link.peer)).filter(due);
+        let useful = table
+            .links()
+            .filter(|link| table.is_useful(link.peer))
+            .filter(due);
         for link in useful.cloned() {
             self.spawn(self.clone().check(link));
         }

@@ -1,7 +1,8 @@
-//! The connections held: at most one per peer in use, boundedly many in all, the least useful evicted first.
+//! The connections held: at most one per peer in use, boundedly many in all, the least useful
+//! evicted first.
 //!
-//! When both sides dial at once there are two connections; both sides must keep the same one. The one that is not
-//! kept is retired, not closed: what is under way on it may finish.
+//! When both sides dial at once there are two connections; both sides must keep the same one. The
+//! one that is not kept is retired, not closed: what is under way on it may finish.
 
 use super::{
     Limits,
@@ -32,7 +33,10 @@ pub(crate) struct Table {
 #[derive(Debug)]
 pub(crate) enum Placed {
     /// It is the one in use; these made way for it.
-    Kept { replaced: Option<Arc<Link>>, evicted: Option<Arc<Link>> },
+    Kept {
+        replaced: Option<Arc<Link>>,
+        evicted: Option<Arc<Link>>,
+    },
     /// This older one stays in use.
     Retired { in_use: Arc<Link> },
     /// There is no room.
@@ -52,7 +56,10 @@ impl Table {
 
     /// The connection in use to a peer, if it is still open.
     pub fn link(&self, peer: PeerId) -> Option<Arc<Link>> {
-        self.links.get(&peer).filter(|link| link.is_alive()).cloned()
+        self.links
+            .get(&peer)
+            .filter(|link| link.is_alive())
+            .cloned()
     }
 
     /// All connections in use.
@@ -74,10 +81,15 @@ impl Table {
     pub fn place(&mut self, link: Arc<Link>) -> Placed {
         if let Some(old) = self.links.get(&link.peer).filter(|old| old.is_alive()) {
             if self.keeps_older(old, &link) {
-                return Placed::Retired { in_use: old.clone() };
+                return Placed::Retired {
+                    in_use: old.clone(),
+                };
             }
             let replaced = self.links.insert(link.peer, link);
-            return Placed::Kept { replaced, evicted: None };
+            return Placed::Kept {
+                replaced,
+                evicted: None,
+            };
         }
         if link.dialler == Dialler::Them && self.neighbours(&link) >= self.max_per_neighbourhood {
             return Placed::Full;
@@ -85,7 +97,10 @@ impl Table {
         match self.make_room() {
             Ok(evicted) => {
                 self.links.insert(link.peer, link);
-                Placed::Kept { replaced: None, evicted }
+                Placed::Kept {
+                    replaced: None,
+                    evicted,
+                }
             }
             Err(NoRoom) => Placed::Full,
         }
@@ -93,7 +108,11 @@ impl Table {
 
     /// Forgets a connection that has ended, unless another one has taken its place.
     pub fn remove(&mut self, link: &Arc<Link>) {
-        if self.links.get(&link.peer).is_some_and(|current| Arc::ptr_eq(current, link)) {
+        if self
+            .links
+            .get(&link.peer)
+            .is_some_and(|current| Arc::ptr_eq(current, link))
+        {
             self.links.remove(&link.peer);
         }
     }
@@ -104,22 +123,36 @@ impl Table {
             incarnation: link.hello.incarnation,
             opened: link.opened,
         };
-        let preferred = if self.me < new.peer { Dialler::Me } else { Dialler::Them };
+        let preferred = if self.me < new.peer {
+            Dialler::Me
+        } else {
+            Dialler::Them
+        };
         standing(old).outranks(&standing(new), preferred)
     }
 
     fn neighbours(&self, link: &Link) -> usize {
         let home = Neighbourhood::of(link.ip());
-        self.links.values().filter(|other| Neighbourhood::of(other.ip()) == home).count()
+        self.links
+            .values()
+            .filter(|other| Neighbourhood::of(other.ip()) == home)
+            .count()
     }
 
     fn make_room(&mut self) -> Result<Option<Arc<Link>>, NoRoom> {
         if self.links.len() < self.max {
             return Ok(None);
         }
-        let candidates = self.links.values().filter(|link| !self.useful.contains(&link.peer));
-        let least =
-            candidates.min_by_key(|link| (link.asking_count() > 0, std::cmp::Reverse(link.unused_for())));
+        let candidates = self
+            .links
+            .values()
+            .filter(|link| !self.useful.contains(&link.peer));
+        let least = candidates.min_by_key(|link| {
+            (
+                link.asking_count() > 0,
+                std::cmp::Reverse(link.unused_for()),
+            )
+        });
         let least = least.map(|link| link.peer).ok_or(NoRoom)?;
         Ok(self.links.remove(&least))
     }
@@ -135,9 +168,9 @@ struct Standing {
 }
 
 impl Standing {
-    /// Does this, the older connection, stay in use? Only if both sides dialled at once, and then the one dialled by the
-    /// smaller id stays, which both sides know without asking. Otherwise the newcomer is there because the other side
-    /// has lost, or never had, the older one.
+    /// Does this, the older connection, stay in use? Only if both sides dialled at once, and then
+    /// the one dialled by the smaller id stays, which both sides know without asking. Otherwise the
+    /// newcomer is there because the other side has lost, or never had, the older one.
     fn outranks(&self, newer: &Standing, preferred: Dialler) -> bool {
         let restarted = self.incarnation != newer.incarnation;
         let at_once = newer.opened.saturating_duration_since(self.opened) < AT_ONCE;
@@ -150,19 +183,35 @@ mod tests {
     use super::*;
 
     fn standing(dialler: Dialler, incarnation: u64, opened: Instant) -> Standing {
-        Standing { dialler, incarnation, opened }
+        Standing {
+            dialler,
+            incarnation,
+            opened,
+        }
     }
 
     #[test]
     fn when_both_dial_at_once_both_keep_the_same_connection() {
         let now = Instant::now();
-        let (mine, theirs) = (standing(Dialler::Me, 1, now), standing(Dialler::Them, 1, now));
+        let (mine, theirs) = (
+            standing(Dialler::Me, 1, now),
+            standing(Dialler::Them, 1, now),
+        );
         for preferred in [Dialler::Me, Dialler::Them] {
-            let kept_if_mine_came_first =
-                if mine.outranks(&theirs, preferred) { Dialler::Me } else { Dialler::Them };
-            let kept_if_theirs_came_first =
-                if theirs.outranks(&mine, preferred) { Dialler::Them } else { Dialler::Me };
-            assert_eq!((kept_if_mine_came_first, kept_if_theirs_came_first), (preferred, preferred));
+            let kept_if_mine_came_first = if mine.outranks(&theirs, preferred) {
+                Dialler::Me
+            } else {
+                Dialler::Them
+            };
+            let kept_if_theirs_came_first = if theirs.outranks(&mine, preferred) {
+                Dialler::Them
+            } else {
+                Dialler::Me
+            };
+            assert_eq!(
+                (kept_if_mine_came_first, kept_if_theirs_came_first),
+                (preferred, preferred)
+            );
         }
     }
 

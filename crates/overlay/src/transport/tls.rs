@@ -1,15 +1,16 @@
-//! TLS as peers use it: version 1.3 only, both sides show a bare Ed25519 key (RFC 7250), and the hash of that key is
-//! who they are. There are no certificates, no names and no authorities.
+//! TLS as peers use it: version 1.3 only, both sides show a bare Ed25519 key (RFC 7250), and the
+//! hash of that key is who they are. There are no certificates, no names and no authorities.
 //!
-//! The id that the dialler expects travels in the place of the server's name, inside this process only: it is never
-//! sent. Sessions are not resumed and there is no early data, so nothing can be replayed. The cryptography is named
-//! explicitly and never taken from a process-wide default.
+//! The id that the dialler expects travels in the place of the server's name, inside this process
+//! only: it is never sent. Sessions are not resumed and there is no early data, so nothing can be
+//! replayed. The cryptography is named explicitly and never taken from a process-wide default.
 
 use crate::Identity;
 use apoidea_model::{Key, PeerId};
 use quinn::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
 use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible,
+    SignatureScheme,
     client::{
         AlwaysResolvesClientRawPublicKeys, Resumption,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -27,9 +28,11 @@ use std::sync::Arc;
 /// The protocol and its version, agreed on during the handshake.
 pub(crate) const ALPN: &[u8] = b"apoidea/1";
 
-/// Everything before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo (RFC 8410). There is one encoding, so
-/// that there is one id per key.
-const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+/// Everything before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo (RFC 8410). There
+/// is one encoding, so that there is one id per key.
+const SPKI_PREFIX: [u8; 12] = [
+    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+];
 
 /// Whom the dialler expects to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +44,8 @@ pub(crate) enum Expected {
 }
 
 impl Expected {
-    /// The name that carries the id to the verifier: its digits in two labels, since one may have 63 at most.
+    /// The name that carries the id to the verifier: its digits in two labels, since one may have
+    /// 63 at most.
     pub fn server_name(self) -> String {
         match self {
             Expected::Peer(id) => {
@@ -53,7 +57,9 @@ impl Expected {
     }
 
     fn from_server_name(name: &ServerName<'_>) -> Option<Self> {
-        let ServerName::DnsName(name) = name else { return None };
+        let ServerName::DnsName(name) = name else {
+            return None;
+        };
         if name.as_ref() == "anyone" {
             return Some(Expected::Anyone);
         }
@@ -85,7 +91,9 @@ pub(crate) fn server(identity: &Identity) -> Result<QuicServerConfig, TlsError> 
     let mut config = rustls::ServerConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(Arc::new(ByKey::new(&provider)))
-        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(identity.certified_key())));
+        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(
+            identity.certified_key(),
+        )));
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
@@ -106,7 +114,10 @@ pub enum TlsError {
 
 /// The peer that a finished handshake has proven.
 pub(crate) fn proven_peer(connection: &quinn::Connection) -> Option<PeerId> {
-    let keys = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+    let keys = connection
+        .peer_identity()?
+        .downcast::<Vec<CertificateDer<'static>>>()
+        .ok()?;
     keys.first().map(|key| PeerId::of_public_key(key))
 }
 
@@ -118,17 +129,24 @@ struct ByKey {
 
 impl ByKey {
     fn new(provider: &CryptoProvider) -> Self {
-        ByKey { algorithms: provider.signature_verification_algorithms }
+        ByKey {
+            algorithms: provider.signature_verification_algorithms,
+        }
     }
 }
 
 /// The id of a key, if it is an Ed25519 key in its one encoding.
 fn id_of(key: &CertificateDer<'_>) -> Result<PeerId, Error> {
     let is_ed25519 = key.len() == SPKI_PREFIX.len() + 32 && key.starts_with(&SPKI_PREFIX);
-    if is_ed25519 { Ok(PeerId::of_public_key(key)) } else { Err(CertificateError::BadEncoding.into()) }
+    if is_ed25519 {
+        Ok(PeerId::of_public_key(key))
+    } else {
+        Err(CertificateError::BadEncoding.into())
+    }
 }
 
-/// What dialling and accepting side check alike, in two traits of the same shape: a signature by a bare Ed25519 key.
+/// What dialling and accepting side check alike, in two traits of the same shape: a signature by a
+/// bare Ed25519 key.
 macro_rules! signed_by_a_bare_key {
     () => {
         fn verify_tls12_signature(

@@ -34,7 +34,10 @@ impl Transport {
     /// All connected peers.
     pub fn peers(&self) -> Vec<PeerView> {
         let table = self.inner.table();
-        table.links().map(|link| view(link, table.is_useful(link.peer))).collect()
+        table
+            .links()
+            .map(|link| view(link, table.is_useful(link.peer)))
+            .collect()
     }
 
     /// The addresses under which others see this peer, and how many of them said so recently.

@@ -22,7 +22,11 @@ async fn all_members_agree_on_distinct_owners(kin: Kin) {
     let network = Network::new(kin, 8);
     let nodes = network.grow(8).await;
     let owners = nodes[0].overlay.owners(Key::hash("x"), 100).await.unwrap();
-    assert!(owners.len() >= 7, "as many as there are, or as a successor list holds: {}", owners.len());
+    assert!(
+        owners.len() >= 7,
+        "as many as there are, or as a successor list holds: {}",
+        owners.len()
+    );
 }
 
 async fn a_request_by_id_reaches_the_owner_from_everywhere(kin: Kin) {
@@ -31,9 +35,21 @@ async fn a_request_by_id_reaches_the_owner_from_everywhere(kin: Kin) {
     for key in keys().into_iter().take(10) {
         for node in &nodes {
             let owner = node.overlay.owners(key, 1).await.unwrap()[0];
-            let answer = node.overlay.request(owner, WHO, Bytes::new()).await.unwrap();
-            assert_eq!(answer[..32], *owner.key().as_bytes(), "the right process answers");
-            assert_eq!(answer[32..], *node.me().key().as_bytes(), "and knows who asks");
+            let answer = node
+                .overlay
+                .request(owner, WHO, Bytes::new())
+                .await
+                .unwrap();
+            assert_eq!(
+                answer[..32],
+                *owner.key().as_bytes(),
+                "the right process answers"
+            );
+            assert_eq!(
+                answer[32..],
+                *node.me().key().as_bytes(),
+                "and knows who asks"
+            );
         }
     }
 }
@@ -49,7 +65,9 @@ async fn news(changes: &mut broadcast::Receiver<ArcChange>, key: Key) -> ArcChan
             }
         }
     };
-    time::timeout(PATIENCE, next).await.expect("the change is reported")
+    time::timeout(PATIENCE, next)
+        .await
+        .expect("the change is reported")
 }
 
 fn find(nodes: &[Node], wanted: impl Fn(&Node) -> bool) -> usize {
@@ -67,11 +85,22 @@ async fn when_an_owner_crashes_the_next_takes_over_and_says_so(kin: Kin) {
     let victim = nodes.remove(at);
     victim.crash().await;
     let start = Instant::now();
-    let error = nodes[0].overlay.request(owners[0], ECHO, Bytes::new()).await.unwrap_err();
+    let error = nodes[0]
+        .overlay
+        .request(owners[0], ECHO, Bytes::new())
+        .await
+        .unwrap_err();
     assert!(error.is_absence(), "{error}");
-    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        start.elapsed()
+    );
     let change = news(&mut changes, key).await;
-    assert!(matches!(change, ArcChange::Gained { from, .. } if from == Some(owners[0])), "{change:?}");
+    assert!(
+        matches!(change, ArcChange::Gained { from, .. } if from == Some(owners[0])),
+        "{change:?}"
+    );
     settle(&nodes).await;
     assert_eq!(nodes[0].overlay.owners(key, 1).await.unwrap(), owners[1..]);
 }
@@ -79,21 +108,34 @@ async fn when_an_owner_crashes_the_next_takes_over_and_says_so(kin: Kin) {
 async fn a_member_that_starts_late_takes_keys_from_others_who_say_so(kin: Kin) {
     let network = Network::new(kin, 4);
     let mut nodes = network.grow(3).await;
-    let mut changes: Vec<_> = nodes.iter().map(|node| node.overlay.arc_changes()).collect();
+    let mut changes: Vec<_> = nodes
+        .iter()
+        .map(|node| node.overlay.arc_changes())
+        .collect();
     let late = network.start(3);
     let me = late.me();
     nodes.push(late);
     settle(&nodes).await;
-    // Its own position is the end of an arc of its own on the ring; in a fixed network any of its keys will do.
+    // Its own position is the end of an arc of its own on the ring; in a fixed network any of its
+    // keys will do.
     let key = match kin {
         Kin::Chord => me.key(),
-        Kin::Fixed => {
-            (0..).map(|n| Key::hash(format!("late {n}"))).find(|key| nodes[3].overlay.owns(*key)).unwrap()
-        }
+        Kin::Fixed => (0..)
+            .map(|n| Key::hash(format!("late {n}")))
+            .find(|key| nodes[3].overlay.owns(*key))
+            .unwrap(),
     };
-    let loss =
-        futures::future::select_all(changes.iter_mut().map(|changes| Box::pin(news(changes, key)))).await.0;
-    assert!(matches!(loss, ArcChange::Lost { to, .. } if to == Some(me)), "{loss:?}");
+    let loss = futures::future::select_all(
+        changes
+            .iter_mut()
+            .map(|changes| Box::pin(news(changes, key))),
+    )
+    .await
+    .0;
+    assert!(
+        matches!(loss, ArcChange::Lost { to, .. } if to == Some(me)),
+        "{loss:?}"
+    );
 }
 
 async fn owners_stay_reachable_while_members_come_and_go(kin: Kin) {
@@ -104,7 +146,13 @@ async fn owners_stay_reachable_while_members_come_and_go(kin: Kin) {
     settle(&nodes).await;
     for key in keys().into_iter().take(10) {
         let owner = nodes[0].overlay.owners(key, 1).await.unwrap()[0];
-        assert!(nodes[0].overlay.request(owner, ECHO, Bytes::new()).await.is_ok());
+        assert!(
+            nodes[0]
+                .overlay
+                .request(owner, ECHO, Bytes::new())
+                .await
+                .is_ok()
+        );
     }
 }
 

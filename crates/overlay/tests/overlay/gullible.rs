@@ -1,4 +1,5 @@
-//! A client that believes every server: for the yardstick of a benchmark, and for strangers who mean no good.
+//! A client that believes every server: for the yardstick of a benchmark, and for strangers who
+//! mean no good.
 
 use rustls::{
     ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, SignatureScheme,
@@ -25,7 +26,8 @@ pub fn client() -> ConfigBuilder<ClientConfig, WantsClientCert> {
 /// A fresh Ed25519 key.
 pub fn new_key() -> Arc<dyn SigningKey> {
     let random = ring::rand::SystemRandom::new();
-    let key = ring::signature::Ed25519KeyPair::generate_pkcs8(&random).expect("the system has randomness");
+    let key = ring::signature::Ed25519KeyPair::generate_pkcs8(&random)
+        .expect("the system has randomness");
     any_eddsa_type(&PrivatePkcs8KeyDer::from(key.as_ref())).expect("it is such a key")
 }
 

@@ -3,7 +3,9 @@
 use crate::peers::{Desk, PATIENCE, own_loopback, settings};
 use apoidea_chord::Settings as RingSettings;
 use apoidea_model::{Key, PeerId};
-use apoidea_overlay::{AddressBook, Chord, ChordSettings, Identity, Kind, LocalDiscovery, Overlay, Settings};
+use apoidea_overlay::{
+    AddressBook, Chord, ChordSettings, Identity, Kind, LocalDiscovery, Overlay, Settings,
+};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -18,7 +20,12 @@ const PEERS: usize = 20;
 const KEYS: u32 = 48;
 
 fn start(entry_points: &[&Chord], stabilize_every: Duration) -> Chord {
-    let entry = |chord: &&Chord| chord.transport().local_addresses()[0].to_string().parse().unwrap();
+    let entry = |chord: &&Chord| {
+        chord.transport().local_addresses()[0]
+            .to_string()
+            .parse()
+            .unwrap()
+    };
     let ring = RingSettings {
         successors: R,
         stabilize_every,
@@ -34,7 +41,10 @@ fn start(entry_points: &[&Chord], stabilize_every: Duration) -> Chord {
         ..ChordSettings::default()
     };
     // Each in a neighbourhood of its own, as volunteers are.
-    let transport = Settings { listen: vec![(own_loopback(), 0).into()], ..settings() };
+    let transport = Settings {
+        listen: vec![(own_loopback(), 0).into()],
+        ..settings()
+    };
     let identity = Identity::ephemeral().unwrap();
     let desk = Arc::new(Desk::new(identity.id()));
     Chord::start(identity, transport, chord, AddressBook::default(), desk).unwrap()
@@ -47,7 +57,8 @@ fn in_order(ring: &[Chord]) -> Vec<PeerId> {
     order
 }
 
-/// Waits until each peer has the one before it as its predecessor and the ones after it as its successors.
+/// Waits until each peer has the one before it as its predecessor and the ones after it as its
+/// successors.
 async fn comes_to_rest(ring: &[Chord]) {
     let order = in_order(ring);
     let start = Instant::now();
@@ -57,11 +68,20 @@ async fn comes_to_rest(ring: &[Chord]) {
         let after: Vec<PeerId> = (1..=R).map(at).collect();
         loop {
             let status = chord.status().await.unwrap();
-            let successors: Vec<PeerId> = status.successors.iter().map(|contact| contact.id).collect();
-            if status.arc.is_some_and(|arc| arc.from == at(order.len() - 1).key()) && successors == after {
+            let successors: Vec<PeerId> =
+                status.successors.iter().map(|contact| contact.id).collect();
+            if status
+                .arc
+                .is_some_and(|arc| arc.from == at(order.len() - 1).key())
+                && successors == after
+            {
                 break;
             }
-            assert!(start.elapsed() < PATIENCE, "{:?} follow {place}, not {after:?}", status.successors);
+            assert!(
+                start.elapsed() < PATIENCE,
+                "{:?} follow {place}, not {after:?}",
+                status.successors
+            );
             time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -80,13 +100,28 @@ async fn look_all_up(asker: &Chord, order: &[PeerId]) {
 /// Requests about the ring: those that set out, and those that came back.
 async fn ring_requests(asker: &Chord) -> (u64, u64) {
     let counters = asker.status().await.unwrap().counters;
-    let is_request = |kind| !matches!(kind, apoidea_chord::Kind::Response | apoidea_chord::Kind::Notice);
-    let sent = counters.iter().filter(|counter| is_request(counter.kind)).map(|counter| counter.sent).sum();
-    let answered = asker.transport().traffic().kinds.get(&Kind::RING.as_byte()).map_or(0, |ring| ring.asked);
+    let is_request = |kind| {
+        !matches!(
+            kind,
+            apoidea_chord::Kind::Response | apoidea_chord::Kind::Notice
+        )
+    };
+    let sent = counters
+        .iter()
+        .filter(|counter| is_request(counter.kind))
+        .map(|counter| counter.sent)
+        .sum();
+    let answered = asker
+        .transport()
+        .traffic()
+        .kinds
+        .get(&Kind::RING.as_byte())
+        .map_or(0, |ring| ring.asked);
     (sent, answered)
 }
 
-/// The asker does nothing of its own accord for an hour after it has joined, so that every request is a lookup's.
+/// The asker does nothing of its own accord for an hour after it has joined, so that every request
+/// is a lookup's.
 #[tokio::test]
 async fn a_warm_lookup_takes_no_network_hop() {
     let mut ring = vec![start(&[], Duration::from_millis(300))];

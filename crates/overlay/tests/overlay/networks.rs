@@ -4,8 +4,8 @@ use crate::peers::{Desk, PATIENCE, own_loopback, settings};
 use apoidea_chord::Settings as RingSettings;
 use apoidea_model::{Key, PeerId};
 use apoidea_overlay::{
-    AddressBook, Chord, ChordSettings, EntryPoint, Fixed, FixedSettings, Identity, Limits, LocalDiscovery,
-    Member, Overlay, Place, Settings,
+    AddressBook, Chord, ChordSettings, EntryPoint, Fixed, FixedSettings, Identity, Limits,
+    LocalDiscovery, Member, Overlay, Place, Settings,
 };
 use futures::future::join_all;
 use std::{
@@ -37,7 +37,9 @@ impl Node {
     /// Stops at once, without telling anyone; nothing of it runs any more when this returns.
     pub async fn crash(mut self) {
         let runtime = self.runtime.take().unwrap();
-        tokio::task::spawn_blocking(move || runtime.shutdown_timeout(PATIENCE)).await.unwrap();
+        tokio::task::spawn_blocking(move || runtime.shutdown_timeout(PATIENCE))
+            .await
+            .unwrap();
     }
 }
 
@@ -61,27 +63,60 @@ impl Network {
     pub fn new(kin: Kin, count: usize) -> Self {
         let identities = (0..count).map(|_| Identity::ephemeral().unwrap()).collect();
         let host = own_loopback();
-        let reserved: Vec<_> = (0..count).map(|_| UdpSocket::bind((host, 0)).unwrap()).collect();
-        let addresses = reserved.iter().map(|socket| socket.local_addr().unwrap()).collect();
-        Network { kin, identities, addresses }
+        let reserved: Vec<_> = (0..count)
+            .map(|_| UdpSocket::bind((host, 0)).unwrap())
+            .collect();
+        let addresses = reserved
+            .iter()
+            .map(|socket| socket.local_addr().unwrap())
+            .collect();
+        Network {
+            kin,
+            identities,
+            addresses,
+        }
     }
 
     /// Starts one member.
     pub fn start(&self, n: usize) -> Node {
-        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
         let guard = runtime.enter();
         let identity = self.identities[n].clone();
         let desk = Arc::new(Desk::new(identity.id()));
-        let limits = Limits { request_deadline_ms: 4000, dial_deadline_ms: 2500, ..Limits::default() };
-        let transport = Settings { listen: vec![self.addresses[n]], limits, ..settings() };
+        let limits = Limits {
+            request_deadline_ms: 4000,
+            dial_deadline_ms: 2500,
+            ..Limits::default()
+        };
+        let transport = Settings {
+            listen: vec![self.addresses[n]],
+            limits,
+            ..settings()
+        };
         let overlay: Arc<dyn Overlay> = match self.kin {
-            Kin::Fixed => Arc::new(Fixed::start(identity, transport, self.members(), desk).unwrap()),
+            Kin::Fixed => {
+                Arc::new(Fixed::start(identity, transport, self.members(), desk).unwrap())
+            }
             Kin::Chord => Arc::new(
-                Chord::start(identity, transport, self.ring(n), AddressBook::default(), desk).unwrap(),
+                Chord::start(
+                    identity,
+                    transport,
+                    self.ring(n),
+                    AddressBook::default(),
+                    desk,
+                )
+                .unwrap(),
             ),
         };
         drop(guard);
-        Node { overlay, runtime: Some(runtime) }
+        Node {
+            overlay,
+            runtime: Some(runtime),
+        }
     }
 
     /// Starts the first `count` members and waits until they agree.
@@ -98,7 +133,10 @@ impl Network {
             addresses: vec![*address],
             capacity: 1,
         };
-        FixedSettings { members: members.map(member).collect(), probe_every_ms: 300 }
+        FixedSettings {
+            members: members.map(member).collect(),
+            probe_every_ms: 300,
+        }
     }
 
     fn ring(&self, n: usize) -> ChordSettings {
@@ -141,13 +179,17 @@ pub async fn settle(nodes: &[Node]) {
     }
 }
 
-/// Do all nodes name the same distinct owners, of whom the first and no other takes itself for the owner?
+/// Do all nodes name the same distinct owners, of whom the first and no other takes itself for the
+/// owner?
 pub async fn agreement(nodes: &[Node]) -> Result<(), String> {
     let alive: HashSet<_> = nodes.iter().map(Node::me).collect();
     for key in keys() {
         let count = 3.min(nodes.len());
         let named = join_all(nodes.iter().map(|node| node.overlay.owners(key, 3))).await;
-        let named: Vec<_> = named.into_iter().collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+        let named: Vec<_> = named
+            .into_iter()
+            .collect::<Result<_, _>>()
+            .map_err(|error| error.to_string())?;
         if named.iter().any(|owners| *owners != named[0]) {
             return Err(format!("{key:?} belongs to {named:?}"));
         }
@@ -155,9 +197,16 @@ pub async fn agreement(nodes: &[Node]) -> Result<(), String> {
         if distinct.len() != count || named[0].len() != count || !distinct.is_subset(&alive) {
             return Err(format!("{key:?} belongs to {:?}", named[0]));
         }
-        let takers: Vec<_> = nodes.iter().filter(|node| node.overlay.owns(key)).map(Node::me).collect();
+        let takers: Vec<_> = nodes
+            .iter()
+            .filter(|node| node.overlay.owns(key))
+            .map(Node::me)
+            .collect();
         if takers != named[0][..1] {
-            return Err(format!("{key:?} belongs to {:?} and is taken by {takers:?}", named[0]));
+            return Err(format!(
+                "{key:?} belongs to {:?} and is taken by {takers:?}",
+                named[0]
+            ));
         }
     }
     Ok(())

@@ -2,7 +2,8 @@
 
 use apoidea_model::PeerId;
 use apoidea_overlay::{
-    AddressBook, AddressPolicy, Identity, Kind, Refusal, Request, Service, Settings, Source, Transport,
+    AddressBook, AddressPolicy, Identity, Kind, Refusal, Request, Service, Settings, Source,
+    Transport,
 };
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -35,7 +36,10 @@ pub struct Desk {
 
 impl Desk {
     pub fn new(id: PeerId) -> Self {
-        Desk { id, hanging: Arc::default() }
+        Desk {
+            id,
+            hanging: Arc::default(),
+        }
     }
 }
 
@@ -52,7 +56,9 @@ impl Service for Desk {
         Box::pin(async move {
             match request.kind {
                 ECHO => Ok(request.body),
-                WHO => Ok([self.id.key().as_bytes().as_slice(), from.key().as_bytes()].concat().into()),
+                WHO => Ok([self.id.key().as_bytes().as_slice(), from.key().as_bytes()]
+                    .concat()
+                    .into()),
                 NONSENSE => Err(Refusal::Malformed),
                 HANG => {
                     self.hanging.fetch_add(1, SeqCst);
@@ -84,7 +90,10 @@ pub fn start(settings: Settings) -> (Transport, Arc<AtomicUsize>) {
 pub fn start_as(identity: Identity, settings: Settings) -> (Transport, Arc<AtomicUsize>) {
     let desk = Desk::new(identity.id());
     let hanging = desk.hanging.clone();
-    (Transport::start(identity, settings, AddressBook::default(), Arc::new(desk)).unwrap(), hanging)
+    (
+        Transport::start(identity, settings, AddressBook::default(), Arc::new(desk)).unwrap(),
+        hanging,
+    )
 }
 
 /// A transport with default settings.
@@ -118,8 +127,8 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A loopback address of its own for whoever must know an address before it is listened on: a port that was free a
-/// moment ago on an address that all tests share may be another test's by then.
+/// A loopback address of its own for whoever must know an address before it is listened on: a port
+/// that was free a moment ago on an address that all tests share may be another test's by then.
 pub fn own_loopback() -> Ipv4Addr {
     static TAKEN: AtomicU8 = AtomicU8::new(0);
     Ipv4Addr::new(127, 88, TAKEN.fetch_add(1, SeqCst), 1)

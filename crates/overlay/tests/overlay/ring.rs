@@ -6,8 +6,8 @@ use crate::{
 };
 use apoidea_chord::Settings as RingSettings;
 use apoidea_overlay::{
-    AddressBook, Chord, ChordSettings, EntryPoint, Identity, Kind, Limits, LocalDiscovery, Overlay, Phase,
-    SettingOut, Settings,
+    AddressBook, Chord, ChordSettings, EntryPoint, Identity, Kind, Limits, LocalDiscovery, Overlay,
+    Phase, SettingOut, Settings,
 };
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::time;
@@ -30,20 +30,35 @@ fn start_when(
         ..RingSettings::default()
     };
     let chord = ChordSettings {
-        entry_points: entry_points.iter().map(|text| text.parse().unwrap()).collect(),
+        entry_points: entry_points
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect(),
         local_network: LocalDiscovery::Off,
         ring,
         setting_out,
         ..ChordSettings::default()
     };
-    let limits = Limits { dial_deadline_ms: 1000, ..Limits::default() };
-    let transport = Settings { listen: vec![listen.parse().unwrap()], limits, ..settings() };
+    let limits = Limits {
+        dial_deadline_ms: 1000,
+        ..Limits::default()
+    };
+    let transport = Settings {
+        listen: vec![listen.parse().unwrap()],
+        limits,
+        ..settings()
+    };
     let desk = Arc::new(Desk::new(identity.id()));
     Chord::start(identity, transport, chord, book, desk).unwrap()
 }
 
 fn start(entry_points: &[String]) -> Chord {
-    start_as(Identity::ephemeral().unwrap(), "127.0.0.1:0", entry_points, AddressBook::default())
+    start_as(
+        Identity::ephemeral().unwrap(),
+        "127.0.0.1:0",
+        entry_points,
+        AddressBook::default(),
+    )
 }
 
 fn address(chord: &Chord) -> SocketAddr {
@@ -53,7 +68,10 @@ fn address(chord: &Chord) -> SocketAddr {
 async fn becomes(chord: &Chord, phase: Phase) {
     let mut standing = chord.standing();
     let wait = standing.wait_for(|standing| standing.phase == phase);
-    time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("it never was {phase:?}")).unwrap();
+    time::timeout(PATIENCE, wait)
+        .await
+        .unwrap_or_else(|_| panic!("it never was {phase:?}"))
+        .unwrap();
 }
 
 #[tokio::test]
@@ -82,12 +100,24 @@ async fn who_waits_to_be_told_calls_nobody_until_then() {
     becomes(&first, Phase::Alone).await;
     let way = [format!("127.0.0.1:{}", address(&first).port())];
     let identity = Identity::ephemeral().unwrap();
-    let patient = start_when(SettingOut::WhenTold, identity, "127.0.0.1:0", &way, AddressBook::default());
+    let patient = start_when(
+        SettingOut::WhenTold,
+        identity,
+        "127.0.0.1:0",
+        &way,
+        AddressBook::default(),
+    );
     // Somebody who sets out later is long a member.
     let other = start(&way);
     becomes(&other, Phase::Member).await;
     assert_eq!(patient.standing().borrow().phase, Phase::Outside);
-    assert!(first.transport().peers().iter().all(|peer| peer.id == other.me()));
+    assert!(
+        first
+            .transport()
+            .peers()
+            .iter()
+            .all(|peer| peer.id == other.me())
+    );
     patient.enter();
     becomes(&patient, Phase::Member).await;
 }
@@ -108,7 +138,12 @@ async fn who_finds_nobody_begins_alone_and_merges_when_the_entry_point_appears()
     drop(reserved);
     let early = start(std::slice::from_ref(&listen));
     becomes(&early, Phase::Alone).await;
-    let entry = start_as(Identity::ephemeral().unwrap(), &listen, &[], AddressBook::default());
+    let entry = start_as(
+        Identity::ephemeral().unwrap(),
+        &listen,
+        &[],
+        AddressBook::default(),
+    );
     becomes(&early, Phase::Member).await;
     becomes(&entry, Phase::Member).await;
 }
@@ -118,11 +153,21 @@ async fn peers_remembered_from_the_last_run_lead_back_in() {
     let first = start(&[]);
     let identity = Identity::ephemeral().unwrap();
     let entry = [address(&first).to_string()];
-    let second = start_as(identity.clone(), "127.0.0.1:0", &entry, AddressBook::default());
+    let second = start_as(
+        identity.clone(),
+        "127.0.0.1:0",
+        &entry,
+        AddressBook::default(),
+    );
     becomes(&second, Phase::Member).await;
     let remembered = second.transport().address_book();
     second.shut_down().await;
-    let again = start_as(identity, "127.0.0.1:0", &[], AddressBook::from_snapshot(remembered));
+    let again = start_as(
+        identity,
+        "127.0.0.1:0",
+        &[],
+        AddressBook::from_snapshot(remembered),
+    );
     becomes(&again, Phase::Member).await;
 }
 
@@ -161,15 +206,22 @@ async fn messages_that_make_no_sense_count_against_their_sender() {
     let endpoint = stranger::endpoint();
     let connection = enter(&endpoint, address(&victim)).await;
     let ring = Kind::RING.as_byte();
-    let nonsense = [vec![], vec![0xff; 100], vec![1; 17_000], [vec![1, 0, 6], vec![0xff; 5000]].concat()];
+    let nonsense = [
+        vec![],
+        vec![0xff; 100],
+        vec![1; 17_000],
+        [vec![1, 0, 6], vec![0xff; 5000]].concat(),
+    ];
     for (bytes, count) in nonsense.iter().zip(1..) {
         let answer = say(&connection, &frame(ring, bytes)).await.unwrap();
         assert_eq!(answer[0], 2, "refused as malformed: {bytes:?}");
         assert_eq!(victim.transport().traffic().malformed, count);
     }
     assert_eq!(victim.standing().borrow().phase, Phase::Alone);
-    let helped = start(&[
-        EntryPoint { id: None, place: apoidea_overlay::Place::Address(address(&victim)) }.to_string()
-    ]);
+    let helped = start(&[EntryPoint {
+        id: None,
+        place: apoidea_overlay::Place::Address(address(&victim)),
+    }
+    .to_string()]);
     becomes(&helped, Phase::Member).await;
 }

@@ -2,7 +2,9 @@
 
 use crate::gullible::{self, new_key, public_half};
 use quinn::{ClientConfig, Connection, Endpoint, VarInt, crypto::rustls::QuicClientConfig};
-use rustls::{client::AlwaysResolvesClientRawPublicKeys, pki_types::CertificateDer, sign::CertifiedKey};
+use rustls::{
+    client::AlwaysResolvesClientRawPublicKeys, pki_types::CertificateDer, sign::CertifiedKey,
+};
 use std::{net::SocketAddr, sync::Arc};
 
 /// What the stranger shows as its key.
@@ -32,7 +34,9 @@ pub fn config(papers: Papers, alpn: &[u8]) -> ClientConfig {
         None => builder.with_no_client_auth(),
         Some(shown) => {
             let key = CertifiedKey::new(vec![CertificateDer::from(shown)], key);
-            builder.with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(Arc::new(key))))
+            builder.with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(
+                Arc::new(key),
+            )))
         }
     };
     config.alpn_protocols = vec![alpn.to_vec()];
@@ -42,7 +46,9 @@ pub fn config(papers: Papers, alpn: &[u8]) -> ClientConfig {
 /// The same with hardly any room for answers.
 pub fn narrow(mut config: ClientConfig) -> ClientConfig {
     let mut transport = quinn::TransportConfig::default();
-    transport.stream_receive_window(VarInt::from_u32(1000)).receive_window(VarInt::from_u32(2000));
+    transport
+        .stream_receive_window(VarInt::from_u32(1000))
+        .receive_window(VarInt::from_u32(2000));
     config.transport_config(Arc::new(transport));
     config
 }
@@ -54,18 +60,30 @@ pub fn endpoint() -> Endpoint {
 
 /// A connection that has not said hello.
 pub async fn connect(endpoint: &Endpoint, to: SocketAddr) -> Connection {
-    endpoint.connect_with(config(Papers::Own, b"apoidea/1"), to, "x").unwrap().await.unwrap()
+    endpoint
+        .connect_with(config(Papers::Own, b"apoidea/1"), to, "x")
+        .unwrap()
+        .await
+        .unwrap()
 }
 
 /// A frame's bytes.
 pub fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
-    [&[tag], &u32::try_from(body.len()).unwrap().to_be_bytes()[..], body].concat()
+    [
+        &[tag],
+        &u32::try_from(body.len()).unwrap().to_be_bytes()[..],
+        body,
+    ]
+    .concat()
 }
 
 /// A hello for this network, as a well-behaved peer would say it.
 pub fn hello(network: &str) -> Vec<u8> {
     let observed: SocketAddr = "127.0.0.1:1".parse().unwrap();
-    frame(0, &postcard::to_stdvec(&(network, 1u64, observed, 0u32, "stranger/1")).unwrap())
+    frame(
+        0,
+        &postcard::to_stdvec(&(network, 1u64, observed, 0u32, "stranger/1")).unwrap(),
+    )
 }
 
 /// Writes these bytes on a stream of their own and returns what comes back until its end.
@@ -73,7 +91,10 @@ pub async fn say(connection: &Connection, bytes: &[u8]) -> Result<Vec<u8>, Strin
     let (mut send, mut receive) = connection.open_bi().await.map_err(|e| e.to_string())?;
     let _ = send.write_all(bytes).await;
     let _ = send.finish();
-    receive.read_to_end(1 << 20).await.map_err(|e| e.to_string())
+    receive
+        .read_to_end(1 << 20)
+        .await
+        .map_err(|e| e.to_string())
 }
 
 /// A connection that has been let in.

@@ -3,8 +3,8 @@
 use crate::peers::*;
 use apoidea_model::{Key, PeerId};
 use apoidea_overlay::{
-    AddressPolicy, Bandwidth, DialError, Identity, Kind, Limits, Refusal, RequestError, Settings, Sockets,
-    Source,
+    AddressPolicy, Bandwidth, DialError, Identity, Kind, Limits, Refusal, RequestError, Settings,
+    Sockets, Source,
 };
 use bytes::Bytes;
 use std::{
@@ -20,7 +20,11 @@ async fn a_request_by_id_reaches_that_peer_and_tells_it_who_asks() {
     assert_eq!(answer[..32], *b.me().key().as_bytes());
     assert_eq!(answer[32..], *a.me().key().as_bytes());
     let answer = b.request(a.me(), WHO, Bytes::new()).await.unwrap();
-    assert_eq!(answer[..32], *a.me().key().as_bytes(), "the same connection serves the other direction");
+    assert_eq!(
+        answer[..32],
+        *a.me().key().as_bytes(),
+        "the same connection serves the other direction"
+    );
     assert_eq!((b.traffic().dialled, b.traffic().accepted), (0, 1));
 }
 
@@ -29,9 +33,15 @@ async fn bodies_of_every_size_arrive_whole() {
     let (a, b) = pair(settings());
     for size in [0, 1, 1024, 1195, 1200, 60 * 1024, 64 * 1024] {
         let body = Bytes::from((0..size).map(|n| n as u8).collect::<Vec<_>>());
-        assert_eq!(a.request(b.me(), ECHO, body.clone()).await, Ok(body), "{size}");
+        assert_eq!(
+            a.request(b.me(), ECHO, body.clone()).await,
+            Ok(body),
+            "{size}"
+        );
     }
-    let error = a.request(b.me(), ECHO, Bytes::from(vec![0; 64 * 1024 + 1])).await;
+    let error = a
+        .request(b.me(), ECHO, Bytes::from(vec![0; 64 * 1024 + 1]))
+        .await;
     assert_eq!(error, Err(RequestError::TooLarge(64 * 1024 + 1)));
     let totals = b.traffic().kinds[&ECHO.as_byte()];
     assert_eq!((totals.answered, totals.bytes_in), (7, totals.bytes_out));
@@ -48,8 +58,14 @@ async fn a_peer_can_ask_itself() {
 async fn a_refusal_says_why() {
     let (a, b) = pair(settings());
     let refused = |refusal| Err(RequestError::Refused(refusal));
-    assert_eq!(a.request(b.me(), Kind::free(99), Bytes::new()).await, refused(Refusal::UnknownKind));
-    assert_eq!(a.request(b.me(), NONSENSE, Bytes::new()).await, refused(Refusal::Malformed));
+    assert_eq!(
+        a.request(b.me(), Kind::free(99), Bytes::new()).await,
+        refused(Refusal::UnknownKind)
+    );
+    assert_eq!(
+        a.request(b.me(), NONSENSE, Bytes::new()).await,
+        refused(Refusal::Malformed)
+    );
     assert_eq!((b.traffic().refused, b.traffic().malformed), (2, 1));
 }
 
@@ -69,33 +85,57 @@ async fn a_bootstrap_address_is_met_without_knowing_its_id() {
     let (a, b) = (peer(), peer());
     assert_eq!(a.meet(address(&b)).await, Ok(b.me()));
     assert!(a.is_connected(b.me()));
-    assert_eq!(a.meet(address(&a)).await, Err(DialError::Myself(address(&a))));
+    assert_eq!(
+        a.meet(address(&a)).await,
+        Err(DialError::Myself(address(&a)))
+    );
     let view = &a.peers()[0];
     assert_eq!(view.version, concat!("apoidea/", env!("CARGO_PKG_VERSION")));
     assert!(view.rtt_ms > 0.0);
-    assert_eq!(a.observed_addresses(), [(address(&a), 1)], "the other side says where it sees us");
+    assert_eq!(
+        a.observed_addresses(),
+        [(address(&a), 1)],
+        "the other side says where it sees us"
+    );
 }
 
 #[tokio::test]
 async fn another_network_refuses_by_name() {
     let a = peer();
-    let (b, _) = start(Settings { network: "other".parse().unwrap(), ..settings() });
+    let (b, _) = start(Settings {
+        network: "other".parse().unwrap(),
+        ..settings()
+    });
     let error = a.meet(address(&b)).await.unwrap_err();
-    let DialError::WrongNetwork(reason) = error else { panic!("{error:?}") };
-    assert!(reason.contains("other") && reason.contains("test"), "{reason}");
+    let DialError::WrongNetwork(reason) = error else {
+        panic!("{error:?}")
+    };
+    assert!(
+        reason.contains("other") && reason.contains("test"),
+        "{reason}"
+    );
     until("it is counted", || b.traffic().wrong_network == 1).await;
     assert!(b.peers().is_empty());
 }
 
 #[tokio::test]
 async fn inner_addresses_from_others_are_never_dialled_in_the_open_network() {
-    let (a, _) = start(Settings { addresses: AddressPolicy::Global, ..settings() });
+    let (a, _) = start(Settings {
+        addresses: AddressPolicy::Global,
+        ..settings()
+    });
     let b = peer();
     introduce(&a, &b);
     let error = a.request(b.me(), ECHO, Bytes::new()).await.unwrap_err();
-    assert_eq!(error, RequestError::Unreachable(DialError::NoAddress.to_string()));
+    assert_eq!(
+        error,
+        RequestError::Unreachable(DialError::NoAddress.to_string())
+    );
     a.learn(b.me(), b.local_addresses(), Source::Configured);
-    assert!(a.ping(b.me()).await.is_ok(), "what the user configured is dialled");
+    assert!(
+        a.ping(b.me()).await.is_ok(),
+        "what the user configured is dialled"
+    );
 }
 
 #[tokio::test]
@@ -115,8 +155,12 @@ async fn when_both_dial_at_once_no_request_is_lost_and_both_keep_the_same_connec
     for _ in 0..5 {
         let (a, b) = pair(settings());
         introduce(&b, &a);
-        let requests =
-            (0..8).flat_map(|_| [a.request(b.me(), WHO, Bytes::new()), b.request(a.me(), WHO, Bytes::new())]);
+        let requests = (0..8).flat_map(|_| {
+            [
+                a.request(b.me(), WHO, Bytes::new()),
+                b.request(a.me(), WHO, Bytes::new()),
+            ]
+        });
         for answer in futures::future::join_all(requests).await {
             assert!(answer.is_ok(), "{answer:?}");
         }
@@ -148,26 +192,46 @@ async fn a_peer_that_restarts_under_the_same_name_is_reached_again() {
 
 #[tokio::test]
 async fn a_silent_peer_fails_a_request_within_its_deadline() {
-    let limits = Limits { request_deadline_ms: 1000, dial_deadline_ms: 300, ..Limits::default() };
-    let (a, _) = start(Settings { limits, ..settings() });
+    let limits = Limits {
+        request_deadline_ms: 1000,
+        dial_deadline_ms: 300,
+        ..Limits::default()
+    };
+    let (a, _) = start(Settings {
+        limits,
+        ..settings()
+    });
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let absent = PeerId::at(Key::hash("absent"));
     a.learn(absent, [silent.local_addr().unwrap()], Source::Told);
     let start = Instant::now();
     let error = a.request(absent, ECHO, Bytes::new()).await.unwrap_err();
     assert!(error.is_absence(), "{error}");
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test]
 async fn a_service_that_hangs_fails_the_request_and_is_cancelled() {
-    let limits = Limits { request_deadline_ms: 500, ..Limits::default() };
-    let (a, _) = start(Settings { limits, ..settings() });
+    let limits = Limits {
+        request_deadline_ms: 500,
+        ..Limits::default()
+    };
+    let (a, _) = start(Settings {
+        limits,
+        ..settings()
+    });
     let (b, hanging) = start(settings());
     introduce(&a, &b);
     let error = a.request(b.me(), HANG, Bytes::new()).await.unwrap_err();
     assert_eq!(error, RequestError::TimedOut(Duration::from_millis(500)));
-    until("the service's future is dropped", || hanging.load(SeqCst) == 0).await;
+    until("the service's future is dropped", || {
+        hanging.load(SeqCst) == 0
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -179,9 +243,16 @@ async fn a_dropped_request_is_cancelled_at_the_other_end() {
     let request = tokio::spawn(async move { asker.request(to, HANG, Bytes::new()).await });
     until("the request is being served", || hanging.load(SeqCst) == 1).await;
     request.abort();
-    until("the service's future is dropped", || hanging.load(SeqCst) == 0).await;
+    until("the service's future is dropped", || {
+        hanging.load(SeqCst) == 0
+    })
+    .await;
     assert!(a.ping(b.me()).await.is_ok());
-    assert_eq!(b.traffic().malformed, 0, "a cancelled request is not a malformed one");
+    assert_eq!(
+        b.traffic().malformed,
+        0,
+        "a cancelled request is not a malformed one"
+    );
 }
 
 #[tokio::test]
@@ -193,7 +264,10 @@ async fn a_peer_serves_boundedly_many_requests_at_a_time() {
     let requests = tokio::spawn(async move {
         futures::future::join_all((0..200).map(|_| asker.request(to, HANG, Bytes::new()))).await
     });
-    until("the slots are full", || hanging.load(SeqCst) == Limits::SERVING_PER_PEER).await;
+    until("the slots are full", || {
+        hanging.load(SeqCst) == Limits::SERVING_PER_PEER
+    })
+    .await;
     let (c, most) = (peer(), Limits::SERVING_PER_PEER);
     introduce(&c, &b);
     assert!(
@@ -206,14 +280,26 @@ async fn a_peer_serves_boundedly_many_requests_at_a_time() {
 
 #[tokio::test]
 async fn a_peer_above_its_rate_waits_and_is_served_all_the_same() {
-    let limits =
-        Limits { peer_rate: apoidea_overlay::Rate { per_second: 50.0, burst: 5.0 }, ..Limits::default() };
-    let (a, b) = pair(Settings { limits, ..settings() });
+    let limits = Limits {
+        peer_rate: apoidea_overlay::Rate {
+            per_second: 50.0,
+            burst: 5.0,
+        },
+        ..Limits::default()
+    };
+    let (a, b) = pair(Settings {
+        limits,
+        ..settings()
+    });
     let start = Instant::now();
     for _ in 0..20 {
         a.request(b.me(), ECHO, Bytes::new()).await.unwrap();
     }
-    assert!(start.elapsed() > Duration::from_millis(250), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() > Duration::from_millis(250),
+        "{:?}",
+        start.elapsed()
+    );
     assert!(b.traffic().throttled > 0);
 }
 
@@ -221,21 +307,40 @@ async fn a_peer_above_its_rate_waits_and_is_served_all_the_same() {
 async fn the_volunteer_s_bandwidth_slows_the_crawler_and_not_the_overlay() {
     let (a, b) = pair(settings());
     a.ping(b.me()).await.unwrap();
-    a.limit_bandwidth(Bandwidth { up: NonZeroU64::new(100_000), down: None });
+    a.limit_bandwidth(Bandwidth {
+        up: NonZeroU64::new(100_000),
+        down: None,
+    });
     let start = Instant::now();
     for _ in 0..4 {
-        a.request(b.me(), ECHO, Bytes::from(vec![0; 50_000])).await.unwrap();
+        a.request(b.me(), ECHO, Bytes::from(vec![0; 50_000]))
+            .await
+            .unwrap();
     }
-    assert!(start.elapsed() > Duration::from_millis(400), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() > Duration::from_millis(400),
+        "{:?}",
+        start.elapsed()
+    );
     let start = Instant::now();
     a.ping(b.me()).await.unwrap();
-    assert!(start.elapsed() < Duration::from_millis(400), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_millis(400),
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test]
 async fn the_least_useful_connection_makes_room() {
-    let limits = Limits { max_connections: 3, ..Limits::default() };
-    let (a, _) = start(Settings { limits, ..settings() });
+    let limits = Limits {
+        max_connections: 3,
+        ..Limits::default()
+    };
+    let (a, _) = start(Settings {
+        limits,
+        ..settings()
+    });
     let others: Vec<_> = (0..4).map(|_| peer()).collect();
     a.mark_useful([others[0].me()]);
     for other in &others {
@@ -243,17 +348,33 @@ async fn the_least_useful_connection_makes_room() {
         a.ping(other.me()).await.unwrap();
     }
     until("one was evicted", || a.peers().len() == 3).await;
-    assert!(a.is_connected(others[0].me()), "the useful one stays, though it is the oldest");
+    assert!(
+        a.is_connected(others[0].me()),
+        "the useful one stays, though it is the oldest"
+    );
     assert!(!a.is_connected(others[1].me()));
     assert_eq!(a.traffic().evicted, 1);
-    assert!(a.ping(others[1].me()).await.is_ok(), "the evicted one is reached again when needed");
+    assert!(
+        a.ping(others[1].me()).await.is_ok(),
+        "the evicted one is reached again when needed"
+    );
 }
 
 #[tokio::test]
 async fn useful_connections_are_kept_alive_and_others_end() {
-    let limits = Limits { idle_ms: 600, keep_alive_ms: 150, ..Limits::default() };
-    let (a, b) = pair(Settings { limits: limits.clone(), ..settings() });
-    let (c, _) = start(Settings { limits, ..settings() });
+    let limits = Limits {
+        idle_ms: 600,
+        keep_alive_ms: 150,
+        ..Limits::default()
+    };
+    let (a, b) = pair(Settings {
+        limits: limits.clone(),
+        ..settings()
+    });
+    let (c, _) = start(Settings {
+        limits,
+        ..settings()
+    });
     introduce(&a, &c);
     a.mark_useful([b.me()]);
     a.ping(b.me()).await.unwrap();
@@ -261,15 +382,25 @@ async fn useful_connections_are_kept_alive_and_others_end() {
     until("the other one has ended", || !a.is_connected(c.me())).await;
     let pings = || a.traffic().kinds[&Kind::PING.as_byte()].asked;
     let before = pings();
-    until("the useful one was pinged several times more", || pings() > before + 6).await;
+    until("the useful one was pinged several times more", || {
+        pings() > before + 6
+    })
+    .await;
     assert!(a.is_connected(b.me()));
     assert_eq!(a.traffic().dialled, 2, "it is still the first connection");
 }
 
 #[tokio::test]
 async fn a_useful_peer_that_died_is_noticed() {
-    let limits = Limits { keep_alive_ms: 150, request_deadline_ms: 300, ..Limits::default() };
-    let (a, b) = pair(Settings { limits, ..settings() });
+    let limits = Limits {
+        keep_alive_ms: 150,
+        request_deadline_ms: 300,
+        ..Limits::default()
+    };
+    let (a, b) = pair(Settings {
+        limits,
+        ..settings()
+    });
     a.mark_useful([b.me()]);
     a.ping(b.me()).await.unwrap();
     b.shut_down().await;
@@ -287,7 +418,10 @@ async fn connections_survive_a_change_of_address() {
     let answer = a.request(b.me(), ECHO, Bytes::from_static(b"moved")).await;
     assert_eq!(answer, Ok(Bytes::from_static(b"moved")));
     assert_eq!(a.traffic().dialled, 1, "it is still the first connection");
-    until("the other side sees the new address", || b.peers()[0].address == address(&a)).await;
+    until("the other side sees the new address", || {
+        b.peers()[0].address == address(&a)
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -302,10 +436,18 @@ async fn after_sleep_peers_are_reached_on_new_connections() {
 
 #[tokio::test]
 async fn plain_sockets_carry_everything_too() {
-    let (a, b) = pair(Settings { sockets: Sockets::Plain, ..settings() });
+    let (a, b) = pair(Settings {
+        sockets: Sockets::Plain,
+        ..settings()
+    });
     let body = Bytes::from(vec![7; 64 * 1024]);
     let requests = (0..20).map(|_| a.request(b.me(), ECHO, body.clone()));
-    assert!(futures::future::join_all(requests).await.iter().all(|answer| answer.as_ref() == Ok(&body)));
+    assert!(
+        futures::future::join_all(requests)
+            .await
+            .iter()
+            .all(|answer| answer.as_ref() == Ok(&body))
+    );
     a.rebind().unwrap();
     assert_eq!(a.request(b.me(), ECHO, body.clone()).await, Ok(body));
 }
@@ -316,12 +458,18 @@ async fn both_address_families_share_a_port_number() {
     let port = address(&v4).port();
     v4.shut_down().await;
     drop(v4);
-    let listen = vec![format!("127.0.0.1:{port}").parse().unwrap(), format!("[::1]:{port}").parse().unwrap()];
+    let listen = vec![
+        format!("127.0.0.1:{port}").parse().unwrap(),
+        format!("[::1]:{port}").parse().unwrap(),
+    ];
     let (a, _) = start(Settings {
         listen: vec!["127.0.0.1:0".parse().unwrap(), "[::1]:0".parse().unwrap()],
         ..settings()
     });
-    let (b, _) = start(Settings { listen, ..settings() });
+    let (b, _) = start(Settings {
+        listen,
+        ..settings()
+    });
     for address in b.local_addresses() {
         assert_eq!(a.meet(address).await, Ok(b.me()), "{address}");
     }
@@ -335,7 +483,10 @@ async fn a_snapshot_of_the_address_book_leads_back_to_the_peers() {
     a.shut_down().await;
     let c = peer();
     for entry in postcard::from_bytes::<Vec<apoidea_overlay::Entry>>(&bytes).unwrap() {
-        entry.addresses.iter().for_each(|(address, source)| c.learn(entry.id, [*address], *source));
+        entry
+            .addresses
+            .iter()
+            .for_each(|(address, source)| c.learn(entry.id, [*address], *source));
     }
     assert!(c.ping(b.me()).await.is_ok());
 }
@@ -348,7 +499,10 @@ async fn a_transport_that_is_dropped_stops() {
     let freed = address(&a);
     drop(a);
     until("the other side has heard it", || b.peers().is_empty()).await;
-    until("the port is free again", || std::net::UdpSocket::bind(freed).is_ok()).await;
+    until("the port is free again", || {
+        std::net::UdpSocket::bind(freed).is_ok()
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! Who may use the local API.
 //!
-//! Programs of this user present the bearer token from the data folder. A browser comes with a link that works once and
-//! leaves a cookie that other sites cannot send. The Host header must name loopback (against DNS rebinding) and a foreign
-//! Origin is refused, so a page in the user's browser can neither read nor change anything.
+//! Programs of this user present the bearer token from the data folder. A browser comes with a link
+//! that works once and leaves a cookie that other sites cannot send. The Host header must name
+//! loopback (against DNS rebinding) and a foreign Origin is refused, so a page in the user's
+//! browser can neither read nor change anything.
 
 use super::{Api, Problem};
 use axum::{
@@ -46,14 +47,23 @@ impl Access {
     /// Takes the token from the data folder, or makes one there that only its owner can read.
     pub fn open(folder: &Path) -> Result<Self, TokenError> {
         let path = folder.join(Self::TOKEN_FILE);
-        let failed = |source| TokenError { path: path.clone(), source };
+        let failed = |source| TokenError {
+            path: path.clone(),
+            source,
+        };
         let token = match fs::read_to_string(&path) {
             Ok(token) if token.trim().len() >= 32 => token.trim().to_owned(),
             Ok(_) => make_token(&path).map_err(failed)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => make_token(&path).map_err(failed)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                make_token(&path).map_err(failed)?
+            }
             Err(error) => return Err(failed(error)),
         };
-        Ok(Access { token, cookie: random_text(), links: Mutex::default() })
+        Ok(Access {
+            token,
+            cookie: random_text(),
+            links: Mutex::default(),
+        })
     }
 
     /// A path that lets one browser in, once.
@@ -75,11 +85,20 @@ impl Access {
     }
 
     pub(super) fn admits(&self, headers: &HeaderMap) -> bool {
-        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        let text = |name| {
+            headers
+                .get(name)
+                .and_then(|value: &HeaderValue| value.to_str().ok())
+        };
         let bearer = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
         let cookies = text(header::COOKIE).unwrap_or_default();
-        let cookie = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
-        let cookie = cookie.filter(|(name, _)| *name == COOKIE).map(|(_, value)| value).next();
+        let cookie = cookies
+            .split(';')
+            .filter_map(|pair| pair.trim().split_once('='));
+        let cookie = cookie
+            .filter(|(name, _)| *name == COOKIE)
+            .map(|(_, value)| value)
+            .next();
         bearer.is_some_and(|token| same(token, &self.token))
             || cookie.is_some_and(|value| same(value, &self.cookie))
     }
@@ -109,29 +128,49 @@ fn make_token(path: &Path) -> io::Result<String> {
 }
 
 /// Refuses requests that were not meant for this address, or come from another site's page.
-pub(super) async fn check_host(State(_): State<Arc<Access>>, request: Request, next: Next) -> Response {
+pub(super) async fn check_host(
+    State(_): State<Arc<Access>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let headers = request.headers();
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let name = host.rsplit_once(':').filter(|_| !host.ends_with(']')).map_or(host, |(name, _)| name);
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok())
+        .unwrap_or_default();
+    let name = host
+        .rsplit_once(':')
+        .filter(|_| !host.ends_with(']'))
+        .map_or(host, |(name, _)| name);
     if !matches!(name, "127.0.0.1" | "localhost" | "[::1]") {
-        let why = format!("this is the local API of a peer; {host:?} is not its name, use 127.0.0.1");
+        let why =
+            format!("this is the local API of a peer; {host:?} is not its name, use 127.0.0.1");
         return Problem(StatusCode::MISDIRECTED_REQUEST, why).into_response();
     }
     let own_origin = format!("http://{host}");
-    let is_foreign =
-        headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes() != own_origin.as_bytes());
-    // Browsers say so themselves, also of requests that carry no Origin. Another port of this machine is another site.
+    let is_foreign = headers
+        .get(header::ORIGIN)
+        .is_some_and(|origin| origin.as_bytes() != own_origin.as_bytes());
+    // Browsers say so themselves, also of requests that carry no Origin. Another port of this
+    // machine is another site.
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     let is_foreign = is_foreign || matches!(site, Some(b"cross-site" | b"same-site"));
     if is_foreign {
-        return Problem(StatusCode::FORBIDDEN, "requests of other sites are refused".to_owned())
-            .into_response();
+        return Problem(
+            StatusCode::FORBIDDEN,
+            "requests of other sites are refused".to_owned(),
+        )
+        .into_response();
     }
     next.run(request).await
 }
 
 /// Lets only requests with the token or the cookie through.
-pub(super) async fn require(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
+pub(super) async fn require(
+    State(access): State<Arc<Access>>,
+    request: Request,
+    next: Next,
+) -> Response {
     if access.admits(request.headers()) {
         return next.run(request).await;
     }
@@ -145,7 +184,9 @@ pub(super) async fn require(State(access): State<Arc<Access>>, request: Request,
 
 /// Is it a browser that wants to show a page?
 fn is_for_people(headers: &HeaderMap) -> bool {
-    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let accepts = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
     accepts.is_some_and(|accepts| accepts.contains("text/html"))
 }
 
@@ -159,7 +200,8 @@ pub(super) struct OpenQuery {
     page: Option<String>,
 }
 
-/// Turns a one-time link into a cookie. A browser that has the cookie already may follow a used link again.
+/// Turns a one-time link into a cookie. A browser that has the cookie already may follow a used
+/// link again.
 pub(super) async fn open(
     State(api): State<Api>,
     Query(query): Query<OpenQuery>,
@@ -171,11 +213,17 @@ pub(super) async fn open(
         if is_for_people {
             return (StatusCode::FORBIDDEN, Html(CLOSED_PAGE)).into_response();
         }
-        let why = "this link was used already or is not valid; `apoidea dashboard` prints a new one";
+        let why =
+            "this link was used already or is not valid; `apoidea dashboard` prints a new one";
         return Problem(StatusCode::FORBIDDEN, why.to_owned()).into_response();
     }
-    let cookie = format!("{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/", api.access.cookie);
-    let page = query.page.filter(|page| page.bytes().all(|letter| letter.is_ascii_lowercase()));
+    let cookie = format!(
+        "{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/",
+        api.access.cookie
+    );
+    let page = query
+        .page
+        .filter(|page| page.bytes().all(|letter| letter.is_ascii_lowercase()));
     let target = page.map_or("/".to_owned(), |page| format!("/#/{page}"));
     ([(header::SET_COOKIE, cookie)], Redirect::to(&target)).into_response()
 }

@@ -22,7 +22,10 @@ pub(super) async fn page() -> Response {
 
 /// Their names carry a hash of their content: what was loaded once stays right.
 pub(super) async fn asset(Path(name): Path<String>) -> Response {
-    serve(&format!("assets/{name}"), "private, max-age=31536000, immutable")
+    serve(
+        &format!("assets/{name}"),
+        "private, max-age=31536000, immutable",
+    )
 }
 
 pub(super) async fn icon() -> impl IntoResponse {
@@ -33,7 +36,10 @@ fn serve(path: &str, keep: &'static str) -> Response {
     let Some(file) = Site::get(path) else {
         return Problem(StatusCode::NOT_FOUND, "there is nothing here".to_owned()).into_response();
     };
-    let headers = [(header::CONTENT_TYPE, content_type(path)), (header::CACHE_CONTROL, keep)];
+    let headers = [
+        (header::CONTENT_TYPE, content_type(path)),
+        (header::CACHE_CONTROL, keep),
+    ];
     (headers, Body::from(file.data)).into_response()
 }
 

@@ -27,13 +27,16 @@ struct Following {
     _place: OwnedSemaphorePermit,
 }
 
-/// Sends `status`, `page` and `note` events until the client goes away. A client too slow for the pages misses some of
-/// them; the status always carries the totals.
+/// Sends `status`, `page` and `note` events until the client goes away. A client too slow for the
+/// pages misses some of them; the status always carries the totals.
 pub(super) async fn stream(
     State(api): State<Api>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let place = api.guard.streams.clone().try_acquire_owned().map_err(|_| {
-        Problem(StatusCode::TOO_MANY_REQUESTS, "too many programs follow the events already".to_owned())
+        Problem(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many programs follow the events already".to_owned(),
+        )
     })?;
     let following = Following {
         statuses: api.handle.watch_status(),
@@ -74,5 +77,7 @@ impl Following {
 
 fn json_event(name: &str, value: &impl serde::Serialize) -> Event {
     let event = Event::default().event(name);
-    event.json_data(value).unwrap_or_else(|_| Event::default().comment("not representable"))
+    event
+        .json_data(value)
+        .unwrap_or_else(|_| Event::default().comment("not representable"))
 }

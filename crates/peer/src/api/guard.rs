@@ -1,7 +1,8 @@
 //! What holds for every answer of the API, and how many may be asked for.
 //!
-//! Two buckets, because they are for two kinds of askers: a stranger (a page in the user's browser, a program without the
-//! token) that asks without end must not use up what the owner's own dashboard and scripts need.
+//! Two buckets, because they are for two kinds of askers: a stranger (a page in the user's browser,
+//! a program without the token) that asks without end must not use up what the owner's own
+//! dashboard and scripts need.
 
 use super::{Api, Problem, access::Access};
 use axum::{
@@ -17,13 +18,20 @@ use std::{
 use tokio::sync::Semaphore;
 
 /// What a script that polls in a loop, and a dashboard beside it, do not reach.
-const OWNER: Rate = Rate { a_second: 200.0, at_once: 1000.0 };
+const OWNER: Rate = Rate {
+    a_second: 200.0,
+    at_once: 1000.0,
+};
 /// A wrong token or a foreign page is a mistake once or twice.
-const STRANGER: Rate = Rate { a_second: 20.0, at_once: 500.0 };
+const STRANGER: Rate = Rate {
+    a_second: 20.0,
+    at_once: 500.0,
+};
 /// Dashboards, tray apps and scripts that follow the events at the same time.
 const MAX_STREAMS: usize = 32;
 
-/// Keeps a page of ours from loading or being loaded by anything foreign, and answers out of caches.
+/// Keeps a page of ours from loading or being loaded by anything foreign, and answers out of
+/// caches.
 const HEADERS: [(HeaderName, &str); 7] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -34,8 +42,14 @@ const HEADERS: [(HeaderName, &str); 7] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (header::CACHE_CONTROL, "no-store"),
-    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
 ];
 
 /// How much is answered.
@@ -62,7 +76,11 @@ struct Bucket {
 
 impl Bucket {
     fn new(rate: Rate, now: Instant) -> Self {
-        Bucket { rate, left: rate.at_once, at: now }
+        Bucket {
+            rate,
+            left: rate.at_once,
+            at: now,
+        }
     }
 
     /// Takes one, if there is one.
@@ -86,8 +104,15 @@ impl Guard {
     }
 
     fn admits(&self, access: &Access, request: &Request) -> bool {
-        let bucket = if access.admits(request.headers()) { &self.owner } else { &self.stranger };
-        bucket.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now())
+        let bucket = if access.admits(request.headers()) {
+            &self.owner
+        } else {
+            &self.stranger
+        };
+        bucket
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take(Instant::now())
     }
 }
 
@@ -97,10 +122,17 @@ pub(super) async fn guard(State(api): State<Api>, request: Request, next: Next) 
         next.run(request).await
     } else {
         let why = "too many requests: wait a second";
-        ([(header::RETRY_AFTER, "1")], Problem(StatusCode::TOO_MANY_REQUESTS, why.to_owned())).into_response()
+        (
+            [(header::RETRY_AFTER, "1")],
+            Problem(StatusCode::TOO_MANY_REQUESTS, why.to_owned()),
+        )
+            .into_response()
     };
     for (name, value) in HEADERS {
-        answer.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
+        answer
+            .headers_mut()
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
     }
     answer
 }
@@ -113,7 +145,13 @@ mod tests {
     #[test]
     fn a_burst_is_answered_and_then_the_rate() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(Rate { a_second: 10.0, at_once: 5.0 }, start);
+        let mut bucket = Bucket::new(
+            Rate {
+                a_second: 10.0,
+                at_once: 5.0,
+            },
+            start,
+        );
         let taken = |bucket: &mut Bucket, at| (0..100).filter(|_| bucket.take(at)).count();
         assert_eq!(taken(&mut bucket, start), 5);
         assert_eq!(taken(&mut bucket, start + Duration::from_millis(210)), 2);
@@ -123,7 +161,13 @@ mod tests {
     #[test]
     fn a_clock_that_goes_back_gives_nothing() {
         let start = Instant::now() + Duration::from_secs(10);
-        let mut bucket = Bucket::new(Rate { a_second: 10.0, at_once: 1.0 }, start);
+        let mut bucket = Bucket::new(
+            Rate {
+                a_second: 10.0,
+                at_once: 1.0,
+            },
+            start,
+        );
         assert!(bucket.take(start));
         assert!(!bucket.take(start - Duration::from_secs(5)));
     }

@@ -31,7 +31,9 @@ impl From<PreferencesError> for Problem {
 impl From<ChangeError> for Problem {
     fn from(error: ChangeError) -> Self {
         match error {
-            ChangeError::Refused(refused) => Problem(StatusCode::UNPROCESSABLE_ENTITY, refused.to_string()),
+            ChangeError::Refused(refused) => {
+                Problem(StatusCode::UNPROCESSABLE_ENTITY, refused.to_string())
+            }
             ChangeError::Unsaved(error) => error.into(),
         }
     }

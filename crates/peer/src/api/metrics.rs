@@ -6,29 +6,72 @@ use axum::{extract::State, http::header, response::IntoResponse};
 use std::{collections::BTreeMap, fmt::Write};
 
 pub(super) async fn text(State(api): State<Api>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], render(&api.handle.status()))
+    (
+        [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
+        render(&api.handle.status()),
+    )
 }
 
 fn render(status: &Status) -> String {
     let mut out = String::new();
     let totals = &status.totals;
     for (name, kind, help, value) in [
-        ("pages_total", "counter", "Pages fetched with their body.", totals.pages),
-        ("duplicate_pages_total", "counter", "Pages whose content was known already.", totals.duplicates),
-        ("received_bytes_total", "counter", "Bytes received as bodies.", totals.bytes),
+        (
+            "pages_total",
+            "counter",
+            "Pages fetched with their body.",
+            totals.pages,
+        ),
+        (
+            "duplicate_pages_total",
+            "counter",
+            "Pages whose content was known already.",
+            totals.duplicates,
+        ),
+        (
+            "received_bytes_total",
+            "counter",
+            "Bytes received as bodies.",
+            totals.bytes,
+        ),
         (
             "put_aside_pages_total",
             "counter",
             "Pages that waited for a verdict on the disk.",
             totals.put_aside,
         ),
-        ("links_total", "counter", "Links found on pages.", totals.links),
-        ("admitted_urls_total", "counter", "URLs admitted to queues.", totals.admitted),
-        ("disallowed_urls_total", "counter", "URLs that robots.txt forbids.", totals.disallowed),
+        (
+            "links_total",
+            "counter",
+            "Links found on pages.",
+            totals.links,
+        ),
+        (
+            "admitted_urls_total",
+            "counter",
+            "URLs admitted to queues.",
+            totals.admitted,
+        ),
+        (
+            "disallowed_urls_total",
+            "counter",
+            "URLs that robots.txt forbids.",
+            totals.disallowed,
+        ),
         ("queued_urls", "gauge", "URLs waiting.", status.queued),
-        ("outbox_links", "gauge", "Links not yet accepted by their owner.", status.outbox),
+        (
+            "outbox_links",
+            "gauge",
+            "Links not yet accepted by their owner.",
+            status.outbox,
+        ),
         ("domains", "gauge", "Domains known.", status.domains),
-        ("resident_domains", "gauge", "Domains held in memory.", status.resident_domains),
+        (
+            "resident_domains",
+            "gauge",
+            "Domains held in memory.",
+            status.resident_domains,
+        ),
         ("fetches", "gauge", "Fetches under way.", status.fetching),
         (
             "processing_pages",
@@ -36,21 +79,44 @@ fn render(status: &Status) -> String {
             "Pages under way, from the start of their fetch until they are durable.",
             status.processing,
         ),
-        ("archive_bytes", "gauge", "Bytes in the archive.", status.archive_bytes),
-        ("resident_memory_bytes", "gauge", "Memory in use by the process.", status.memory_bytes),
+        (
+            "archive_bytes",
+            "gauge",
+            "Bytes in the archive.",
+            status.archive_bytes,
+        ),
+        (
+            "resident_memory_bytes",
+            "gauge",
+            "Memory in use by the process.",
+            status.memory_bytes,
+        ),
     ] {
         let _ = writeln!(
             out,
             "# HELP apoidea_{name} {help}\n# TYPE apoidea_{name} {kind}\napoidea_{name} {value}"
         );
     }
-    by_reason(&mut out, "failures_total", "Fetches without a page.", &totals.failures);
-    by_reason(&mut out, "dropped_urls_total", "URLs not admitted.", &totals.dropped);
+    by_reason(
+        &mut out,
+        "failures_total",
+        "Fetches without a page.",
+        &totals.failures,
+    );
+    by_reason(
+        &mut out,
+        "dropped_urls_total",
+        "URLs not admitted.",
+        &totals.dropped,
+    );
     out
 }
 
 fn by_reason(out: &mut String, name: &str, help: &str, counts: &BTreeMap<String, u64>) {
-    let _ = writeln!(out, "# HELP apoidea_{name} {help}\n# TYPE apoidea_{name} counter");
+    let _ = writeln!(
+        out,
+        "# HELP apoidea_{name} {help}\n# TYPE apoidea_{name} counter"
+    );
     for (reason, count) in counts {
         let _ = writeln!(out, "apoidea_{name}{{reason={reason:?}}} {count}");
     }

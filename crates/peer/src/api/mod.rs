@@ -1,7 +1,7 @@
 //! The local API: HTTP on loopback, for the dashboard, the command line and the tray app alike.
 //!
-//! Every answer is JSON, errors included (`{"error": "…"}`), except the dashboard's files, `/metrics` and the event
-//! stream. Who may ask is settled in [`access`] before any handler runs.
+//! Every answer is JSON, errors included (`{"error": "…"}`), except the dashboard's files,
+//! `/metrics` and the event stream. Who may ask is settled in [`access`] before any handler runs.
 
 mod access;
 mod dashboard;
@@ -56,13 +56,32 @@ struct Api {
 }
 
 /// Serves the API until cancelled.
-pub async fn serve(listener: TcpListener, handle: Handle, access: Arc<Access>, stop: CancellationToken) {
+pub async fn serve(
+    listener: TcpListener,
+    handle: Handle,
+    access: Arc<Access>,
+    stop: CancellationToken,
+) {
     let (history, journal) = (History::open(&handle.store), Journal::new());
-    tokio::spawn(history.clone().follow(handle.watch_status(), handle.store.clone()));
+    tokio::spawn(
+        history
+            .clone()
+            .follow(handle.watch_status(), handle.store.clone()),
+    );
     tokio::spawn(journal.clone().follow(handle.watch_status()));
     let (guard, places) = (Arc::new(Guard::new()), Arc::new(Places::default()));
-    let router = router(Api { handle, access, guard, history, journal, places });
-    let serving = axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>());
+    let router = router(Api {
+        handle,
+        access,
+        guard,
+        history,
+        journal,
+        places,
+    });
+    let serving = axum::serve(
+        listener,
+        router.into_make_service_with_connect_info::<SocketAddr>(),
+    );
     if let Err(error) = serving.with_graceful_shutdown(stop.cancelled_owned()).await {
         tracing::error!(%error, "the local API ended");
     }
@@ -87,12 +106,18 @@ fn router(api: Api) -> Router {
         .route("/", get(dashboard::page))
         .route("/assets/{name}", get(dashboard::asset))
         .route("/icon.svg", get(dashboard::icon))
-        .route_layer(middleware::from_fn_with_state(api.access.clone(), access::require));
+        .route_layer(middleware::from_fn_with_state(
+            api.access.clone(),
+            access::require,
+        ));
     Router::new()
         .merge(private)
         .route("/open", get(access::open))
         .fallback(|| async { Problem(StatusCode::NOT_FOUND, "there is nothing here".to_owned()) })
-        .layer(middleware::from_fn_with_state(api.access.clone(), access::check_host))
+        .layer(middleware::from_fn_with_state(
+            api.access.clone(),
+            access::check_host,
+        ))
         .layer(middleware::from_fn_with_state(api.clone(), guard::guard))
         .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
         .with_state(api)
@@ -155,19 +180,34 @@ async fn seed(
     request: Result<Json<SeedRequest>, JsonRejection>,
 ) -> Result<Json<SeedAnswer>, Problem> {
     let Json(request) = request?;
-    let mut answer = SeedAnswer { accepted: 0, refused: Vec::new() };
+    let mut answer = SeedAnswer {
+        accepted: 0,
+        refused: Vec::new(),
+    };
     let mut urls = Vec::new();
     for text in request.urls {
         match PageUrl::parse(&text) {
             Ok(url) => urls.push(url),
-            Err(error) => answer.refused.push(RefusedSeed { url: text, why: error.to_string() }),
+            Err(error) => answer.refused.push(RefusedSeed {
+                url: text,
+                why: error.to_string(),
+            }),
         }
     }
     let seeded = api.handle.seed(urls).await?;
-    let (accepted, refused) = seeded.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why))?;
+    let (accepted, refused) =
+        seeded.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why))?;
     answer.accepted = accepted;
-    api.journal.note(Topic::Owner, format!("You added {accepted} URLs to begin from"));
-    answer.refused.extend(refused.into_iter().map(|(url, why)| RefusedSeed { url: url.into(), why }));
+    api.journal.note(
+        Topic::Owner,
+        format!("You added {accepted} URLs to begin from"),
+    );
+    answer
+        .refused
+        .extend(refused.into_iter().map(|(url, why)| RefusedSeed {
+            url: url.into(),
+            why,
+        }));
     Ok(Json(answer))
 }
 
@@ -188,8 +228,12 @@ async fn domains(
     Query(query): Query<DomainQuery>,
 ) -> Result<Json<Vec<DomainRow>>, Problem> {
     let limit = query.limit.unwrap_or(100).min(MAX_DOMAINS);
-    let rows = api.handle.domains(&query.prefix, query.after.as_deref(), limit).await;
-    rows.map(Json).map_err(|error| Problem(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+    let rows = api
+        .handle
+        .domains(&query.prefix, query.after.as_deref(), limit)
+        .await;
+    rows.map(Json)
+        .map_err(|error| Problem(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
 async fn peers(State(api): State<Api>) -> Json<NetworkStatus> {
@@ -215,7 +259,9 @@ async fn owners(
         .map_err(|error: InvalidDomain| Problem(StatusCode::BAD_REQUEST, error.to_string()))?;
     let count = query.count.unwrap_or(1).clamp(1, MAX_OWNERS);
     let owners = api.handle.owners(&domain, count).await;
-    owners.map(Json).map_err(|error| Problem(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
+    owners
+        .map(Json)
+        .map_err(|error| Problem(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))
 }
 
 async fn pages(State(api): State<Api>) -> Json<Vec<PageEvent>> {
@@ -254,7 +300,8 @@ async fn refuse(
     let Json(RefusalRequest { domain }) = request?;
     let refused = api.handle.refuse(domain.clone()).await?;
     let refused = refused.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why))?;
-    api.journal.note(Topic::Owner, format!("You refused {domain}"));
+    api.journal
+        .note(Topic::Owner, format!("You refused {domain}"));
     Ok(Json(refused))
 }
 
@@ -265,7 +312,8 @@ async fn allow(
     let Json(RefusalRequest { domain }) = request?;
     let refused = api.handle.allow(domain.clone()).await?;
     let refused = refused.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why))?;
-    api.journal.note(Topic::Owner, format!("You allowed {domain} again"));
+    api.journal
+        .note(Topic::Owner, format!("You allowed {domain} again"));
     Ok(Json(refused))
 }
 
@@ -277,5 +325,7 @@ pub struct OpenLink {
 }
 
 async fn link(State(api): State<Api>) -> Json<OpenLink> {
-    Json(OpenLink { path: api.access.one_time_path() })
+    Json(OpenLink {
+        path: api.access.one_time_path(),
+    })
 }

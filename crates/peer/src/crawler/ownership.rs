@@ -1,4 +1,5 @@
-//! What changes when the ring moves: domains come, domains go, copies of others are kept up to date.
+//! What changes when the ring moves: domains come, domains go, copies of others are kept up to
+//! date.
 
 use super::Crawler;
 use crate::{
@@ -77,17 +78,22 @@ impl Crawler {
         Ok(self.parts.store.apply(&commit)?)
     }
 
-    /// Answers whoever waits for rest, once there is some: nothing under way, nothing that others do not know. It lasts
-    /// until they have done what they wanted it for.
+    /// Answers whoever waits for rest, once there is some: nothing under way, nothing that others
+    /// do not know. It lasts until they have done what they wanted it for.
     pub(super) fn come_to_rest(&mut self) {
-        if self.quiescing.take_if(|quiescing| quiescing.over.is_cancelled()).is_some() {
+        if self
+            .quiescing
+            .take_if(|quiescing| quiescing.over.is_cancelled())
+            .is_some()
+        {
             self.take_allowance();
         }
-        let is_at_rest = self.parts.frontier.fetching() + self.processing.len() + self.leases.taken() == 0
-            && self.errands.is_empty()
-            && self.done.is_empty()
-            && self.rounds.are_over()
-            && self.changes.is_empty();
+        let is_at_rest =
+            self.parts.frontier.fetching() + self.processing.len() + self.leases.taken() == 0
+                && self.errands.is_empty()
+                && self.done.is_empty()
+                && self.rounds.are_over()
+                && self.changes.is_empty();
         let waiting = self.quiescing.as_mut().filter(|_| is_at_rest);
         if let Some(reached) = waiting.and_then(|quiescing| quiescing.reached.take()) {
             let _ = reached.send(());
@@ -109,7 +115,13 @@ impl Crawler {
             }
         }
         self.totals.received += taken.len() as u64;
-        self.admit(LinkBatch { crawl: batch.crawl, links: taken }, now)?;
+        self.admit(
+            LinkBatch {
+                crawl: batch.crawl,
+                links: taken,
+            },
+            now,
+        )?;
         self.unacknowledged.push((reply, LinksAnswer { declined }));
         Ok(())
     }
@@ -123,8 +135,13 @@ impl Crawler {
 
     /// A change by somebody who takes himself for the owner.
     fn apply_delta(&mut self, delta: &Delta) -> Result<DeltaAnswer, AdmitError> {
-        if self.parts.swarm.tenancy.is_settled(delta.domain.key()) || self.is_under_way(&delta.domain) {
-            return Ok(holdings::compare(&self.versions(&delta.domain)?, &delta.versions));
+        if self.parts.swarm.tenancy.is_settled(delta.domain.key())
+            || self.is_under_way(&delta.domain)
+        {
+            return Ok(holdings::compare(
+                &self.versions(&delta.domain)?,
+                &delta.versions,
+            ));
         }
         let mut commit = Commit::new();
         let answer = holdings::apply(&self.parts.store, delta, &mut commit)?;
@@ -233,15 +250,27 @@ impl Crawler {
         Ok(())
     }
 
-    /// Puts a domain among those whose turn comes. Whoever crawled it before may have asked a moment ago.
-    fn start_crawling(&mut self, domain: &Domain, mut state: DomainState, now: Time, commit: &mut Commit) {
+    /// Puts a domain among those whose turn comes. Whoever crawled it before may have asked a
+    /// moment ago.
+    fn start_crawling(
+        &mut self,
+        domain: &Domain,
+        mut state: DomainState,
+        now: Time,
+        commit: &mut Commit,
+    ) {
         if state.counters.queued == 0 || state.stopped().is_some() {
             return;
         }
         state.interrupted(now);
         commit.put_domain(domain, encode_state(&state));
         park(commit, domain, state.ready_at());
-        self.parts.frontier.handle(Event::Parked { wake: state.ready_at() }, now);
+        self.parts.frontier.handle(
+            Event::Parked {
+                wake: state.ready_at(),
+            },
+            now,
+        );
     }
 
     /// Parks a domain, unless it is somebody else's now.
@@ -254,15 +283,22 @@ impl Crawler {
 
     /// Domains of this arc are not this peer's any more.
     fn lose(&mut self, arc: RingArc, now: Time) -> Result<(), AdmitError> {
-        let residents: Vec<Domain> =
-            self.parts.frontier.residents().map(|(domain, _)| domain.clone()).collect();
+        let residents: Vec<Domain> = self
+            .parts
+            .frontier
+            .residents()
+            .map(|(domain, _)| domain.clone())
+            .collect();
         for domain in residents {
             if arc.contains(domain.key()) && self.is_foreign(&domain) {
                 self.parts.frontier.retire(&domain, now);
             }
         }
         self.look_through(|crawler, domain, state, commit| {
-            if arc.contains(domain.key()) && crawler.is_foreign(domain) && !crawler.is_under_way(domain) {
+            if arc.contains(domain.key())
+                && crawler.is_foreign(domain)
+                && !crawler.is_under_way(domain)
+            {
                 commit.unpark(domain);
             }
             Ok(state.counters.queued)
@@ -279,15 +315,22 @@ impl Crawler {
     fn is_drained(&self, arc: RingArc) -> bool {
         let is_busy = |domain: &Domain| arc.contains(domain.key()) && self.is_foreign(domain);
         let residents = self.parts.frontier.residents().map(|(domain, _)| domain);
-        !residents.chain(self.processing.domains()).chain(self.parking.keys()).any(is_busy)
+        !residents
+            .chain(self.processing.domains())
+            .chain(self.parking.keys())
+            .any(is_busy)
     }
 
     /// Domains of this arc are this peer's to crawl.
     fn activate(&mut self, arc: RingArc, now: Time) -> Result<(), AdmitError> {
         self.begin_tenure(now)?;
         self.look_through(|crawler, domain, mut state, commit| {
-            let is_ours = arc.contains(domain.key()) && crawler.parts.swarm.tenancy.is_settled(domain.key());
-            if is_ours && !crawler.is_under_way(domain) && crawler.parts.store.wake(domain)?.is_none() {
+            let is_ours =
+                arc.contains(domain.key()) && crawler.parts.swarm.tenancy.is_settled(domain.key());
+            if is_ours
+                && !crawler.is_under_way(domain)
+                && crawler.parts.store.wake(domain)?.is_none()
+            {
                 // As a copy its queue was only estimated.
                 state.counters.queued = crawler.parts.store.queue_length(domain)?;
                 commit.put_domain(domain, encode_state(&state));
@@ -308,10 +351,14 @@ impl Crawler {
         let mut last: Option<Errand> = None;
         loop {
             let some = self.parts.store.errands(last.as_ref(), AT_ONCE)?;
-            let Some(end) = some.last().cloned() else { return Ok(()) };
+            let Some(end) = some.last().cloned() else {
+                return Ok(());
+            };
             last = Some(end);
             let tenancy = self.parts.swarm.tenancy.clone();
-            let mine = some.into_iter().filter(|errand| tenancy.is_settled(errand.domain.key()));
+            let mine = some
+                .into_iter()
+                .filter(|errand| tenancy.is_settled(errand.domain.key()));
             self.take_up(mine.collect(), now)?;
         }
     }
@@ -322,7 +369,12 @@ impl Crawler {
             return Ok(());
         }
         let under_way: HashSet<(Domain, Slot)> = self.errands.values().cloned().collect();
-        for Errand { domain, slot, links } in errands {
+        for Errand {
+            domain,
+            slot,
+            links,
+        } in errands
+        {
             if under_way.contains(&(domain.clone(), slot)) {
                 continue;
             }
@@ -334,7 +386,8 @@ impl Crawler {
         Ok(())
     }
 
-    /// Goes through all domains known, and adds up what waits at those that are this peer's: `each` says how much.
+    /// Goes through all domains known, and adds up what waits at those that are this peer's: `each`
+    /// says how much.
     fn look_through(
         &mut self,
         mut each: impl FnMut(&mut Self, &Domain, DomainState, &mut Commit) -> Result<u64, AdmitError>,
@@ -369,7 +422,8 @@ impl Crawler {
     /// Drops a copy that others hold now.
     fn forget(&mut self, domain: &Domain, versions: &Versions) -> Result<(), AdmitError> {
         let is_the_same = self.versions(domain)? == *versions;
-        let is_told = !self.changes.has(domain) && !self.done.iter().any(|done| done.domain == *domain);
+        let is_told =
+            !self.changes.has(domain) && !self.done.iter().any(|done| done.domain == *domain);
         if is_the_same && is_told && self.is_foreign(domain) && !self.is_under_way(domain) {
             let mut commit = Commit::new();
             commit.forget_domain(domain);
@@ -383,5 +437,7 @@ impl Crawler {
 /// The tenure of the last run.
 pub(super) fn last_tenure(store: &Store) -> Result<Tenure, ReadError> {
     let stored = store.value(TENURE_VALUE)?;
-    Ok(stored.and_then(|bytes| postcard::from_bytes(&bytes).ok()).unwrap_or_default())
+    Ok(stored
+        .and_then(|bytes| postcard::from_bytes(&bytes).ok())
+        .unwrap_or_default())
 }

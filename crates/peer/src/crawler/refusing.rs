@@ -1,6 +1,7 @@
-//! Domains that the volunteer refuses while the peer runs. Among others, their URLs stay in their queues and neighbours
-//! fetch them: this peer has no more contact with the domain. Alone, they are not admitted any more, and those that wait
-//! are forgotten. Lists in the settings are the admitter's matter from the start.
+//! Domains that the volunteer refuses while the peer runs. Among others, their URLs stay in their
+//! queues and neighbours fetch them: this peer has no more contact with the domain. Alone, they are
+//! not admitted any more, and those that wait are forgotten. Lists in the settings are the
+//! admitter's matter from the start.
 
 use super::{Crawler, now};
 use crate::{
@@ -22,18 +23,22 @@ impl Crawler {
     /// What was refused in earlier runs.
     pub(super) fn recall_refusals(&mut self) -> Result<(), ReadError> {
         let stored = self.parts.store.value(REFUSED_VALUE)?.unwrap_or_default();
-        *self.parts.admitter.refused_by_hand() = serde_json::from_slice(&stored).unwrap_or_default();
+        *self.parts.admitter.refused_by_hand() =
+            serde_json::from_slice(&stored).unwrap_or_default();
         Ok(())
     }
 
     /// Answers when the change is durable.
-    pub(super) async fn change_refusals(&mut self, change: Refusal, reply: oneshot::Sender<RefusalOutcome>) {
+    pub(super) async fn change_refusals(
+        &mut self,
+        change: Refusal,
+        reply: oneshot::Sender<RefusalOutcome>,
+    ) {
         let refused = self.parts.admitter.refused_by_hand();
         let changed = match change {
             Refusal::Ask => Ok(()),
             Refusal::Add(_) if refused.len() >= MAX_REFUSED => {
-                let why =
-                    "more than 1,000 domains are refused by hand: put them into a file, crawl.refuse_lists";
+                let why = "more than 1,000 domains are refused by hand: put them into a file, crawl.refuse_lists";
                 drop(reply.send(Err(why.to_owned())));
                 return;
             }
@@ -79,7 +84,9 @@ impl Crawler {
         let mut after = None;
         loop {
             let some = self.parts.store.domains("", after.as_ref(), AT_ONCE)?;
-            let Some((last, _)) = some.last() else { return Ok(()) };
+            let Some((last, _)) = some.last() else {
+                return Ok(());
+            };
             after = Some(last.clone());
             for (domain, _) in some {
                 if domain == *refused || domain.as_str().ends_with(&below) {
@@ -106,13 +113,18 @@ impl Crawler {
             let Some(last) = waiting.last() else { break };
             after = Some(last.slot);
             let mut commit = Commit::new();
-            let leaving = waiting.iter().filter(|pending| !in_processing.contains(&pending.slot));
-            leaving.clone().for_each(|pending| commit.remove_pending(domain, pending.slot));
+            let leaving = waiting
+                .iter()
+                .filter(|pending| !in_processing.contains(&pending.slot));
+            leaving
+                .clone()
+                .for_each(|pending| commit.remove_pending(domain, pending.slot));
             let count = leaving.count() as u64;
             self.parts.store.apply(&commit)?;
             self.parts.admitter.queued = self.parts.admitter.queued.saturating_sub(count);
         }
-        // The frontier does not know the domain any more, so nobody counts the fetches under way out later.
+        // The frontier does not know the domain any more, so nobody counts the fetches under way
+        // out later.
         state.counters.queued = 0;
         let mut commit = Commit::new();
         commit.put_domain(domain, encode_state(&state));

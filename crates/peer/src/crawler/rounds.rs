@@ -1,9 +1,10 @@
 //! Telling the holders of copies what changed, round by round.
 //!
-//! That a page is done is told together with the links it led to, as long as their owners have not acknowledged them:
-//! an errand, which whoever crawls the domain next carries out. Only links to other domains of this peer come first: the
-//! holders have them before they learn that the page is done. So whichever peer dies, somebody still has the page or its
-//! links, and nobody fetches a page again because its links were on their way.
+//! That a page is done is told together with the links it led to, as long as their owners have not
+//! acknowledged them: an errand, which whoever crawls the domain next carries out. Only links to
+//! other domains of this peer come first: the holders have them before they learn that the page is
+//! done. So whichever peer dies, somebody still has the page or its links, and nobody fetches a
+//! page again because its links were on their way.
 
 use super::Crawler;
 use crate::{
@@ -22,8 +23,8 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// Pages whose links were delivered are noted with the next change of their domain, and all when there are so many or
-/// when the first has waited for this long.
+/// Pages whose links were delivered are noted with the next change of their domain, and all when
+/// there are so many or when the first has waited for this long.
 const MAX_NOTES: usize = 4096;
 const NOTE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -40,7 +41,8 @@ pub(super) struct Done {
 pub(super) struct Sent {
     /// The outbox record with those for others.
     pub record: Option<u64>,
-    /// The round that tells the holders of those to other domains of this peer; zero if there are none.
+    /// The round that tells the holders of those to other domains of this peer; zero if there are
+    /// none.
     pub round: u64,
 }
 
@@ -70,13 +72,19 @@ impl Delivered {
     }
 
     fn is_due(&self) -> bool {
-        self.count > MAX_NOTES || self.since.is_some_and(|since| since.elapsed() >= NOTE_WITHIN)
+        self.count > MAX_NOTES
+            || self
+                .since
+                .is_some_and(|since| since.elapsed() >= NOTE_WITHIN)
     }
 
     /// Takes out what goes along with these changes, or everything when it is due.
     fn take(&mut self, changes: &Changes) -> HashMap<Domain, Vec<Slot>> {
         let is_due = self.is_due();
-        let taken: HashMap<_, _> = self.slots.extract_if(|domain, _| is_due || changes.has(domain)).collect();
+        let taken: HashMap<_, _> = self
+            .slots
+            .extract_if(|domain, _| is_due || changes.has(domain))
+            .collect();
         self.count -= taken.values().map(Vec::len).sum::<usize>();
         self.since = self.since.filter(|_| self.count > 0);
         taken
@@ -96,7 +104,11 @@ impl Rounds {
 
 impl Crawler {
     /// A URL waits for another try.
-    pub(super) fn note_put(&mut self, domain: &Domain, pending: &Pending) -> Result<(), AdmitError> {
+    pub(super) fn note_put(
+        &mut self,
+        domain: &Domain,
+        pending: &Pending,
+    ) -> Result<(), AdmitError> {
         self.change(domain)?.puts.push(pending.clone());
         Ok(())
     }
@@ -116,7 +128,9 @@ impl Crawler {
                 return Ok(step);
             }
             let stored = store.domain(domain)?;
-            let mut state = stored.map(|bytes| decode_state(domain, &bytes)).unwrap_or_default();
+            let mut state = stored
+                .map(|bytes| decode_state(domain, &bytes))
+                .unwrap_or_default();
             let step = state.versions.advance(tenure);
             let mut commit = Commit::new();
             commit.put_domain(domain, encode_state(&state));
@@ -125,8 +139,8 @@ impl Crawler {
         })
     }
 
-    /// Begins to send what changed, unless the last round is still under way. Gives whom to tell when all of it is durable
-    /// here, too.
+    /// Begins to send what changed, unless the last round is still under way. Gives whom to tell
+    /// when all of it is durable here, too.
     pub(super) fn begin_round(&mut self) -> Option<oneshot::Sender<()>> {
         if !self.rounds.are_over() {
             return None;
@@ -140,22 +154,38 @@ impl Crawler {
         let unacknowledged = std::mem::take(&mut self.unacknowledged);
         self.rounds.begun += 1;
         let swarm = &self.parts.swarm;
-        let (overlay, puller, findings, sweep) =
-            (swarm.overlay.clone(), swarm.puller.clone(), swarm.findings.clone(), swarm.sweep.clone());
+        let (overlay, puller, findings, sweep) = (
+            swarm.overlay.clone(),
+            swarm.puller.clone(),
+            swarm.findings.clone(),
+            swarm.sweep.clone(),
+        );
         let is_alone = swarm.tenancy.is_alone();
         let (reply, durable) = oneshot::channel();
         tokio::spawn(async move {
             let reach = match is_alone {
                 true => Reach::default(),
-                false => Replication { overlay, puller, sweep }.send(deltas).await,
+                false => {
+                    Replication {
+                        overlay,
+                        puller,
+                        sweep,
+                    }
+                    .send(deltas)
+                    .await
+                }
             };
             // Whoever sent links sends them again, if nobody but this peer has them.
             let is_held = reach.unheld.is_empty();
             // Nobody listens any more when the peer has stopped.
-            let _ = findings.send(super::Finding::Replicated { unheld: reach.unheld });
+            let _ = findings.send(super::Finding::Replicated {
+                unheld: reach.unheld,
+            });
             if is_held && durable.await.is_ok() {
                 // Whoever asked may have gone; the links are here all the same.
-                unacknowledged.into_iter().for_each(|(reply, answer)| drop(reply.send(answer)));
+                unacknowledged
+                    .into_iter()
+                    .for_each(|(reply, answer)| drop(reply.send(answer)));
             }
         });
         Some(reply)
@@ -164,7 +194,10 @@ impl Crawler {
     /// What changed, as it is sent.
     fn deltas(&mut self) -> Vec<Delta> {
         let (changed, joined) = self.changes.take();
-        let announced = joined.into_iter().filter(|domain| !changed.contains_key(domain)).collect::<Vec<_>>();
+        let announced = joined
+            .into_iter()
+            .filter(|domain| !changed.contains_key(domain))
+            .collect::<Vec<_>>();
         let mut deltas = Vec::with_capacity(changed.len() + announced.len());
         for (domain, change) in changed {
             let (versions, state) = self.versions_and_state(&domain);
@@ -183,20 +216,25 @@ impl Crawler {
             return (state.versions.clone(), Some(encode_state(state)));
         }
         let stored = self.parts.store.domain(domain).ok().flatten();
-        let versions = stored.as_ref().map(|bytes| decode_state(domain, bytes).versions);
+        let versions = stored
+            .as_ref()
+            .map(|bytes| decode_state(domain, bytes).versions);
         (versions.unwrap_or_default(), stored)
     }
 
     /// The holders may learn that some pages are done.
     fn settle_done(&mut self) {
         let held = self.rounds.held;
-        let (ready, waiting): (Vec<Done>, Vec<Done>) =
-            self.done.drain(..).partition(|done| done.sent.round <= held);
+        let (ready, waiting): (Vec<Done>, Vec<Done>) = self
+            .done
+            .drain(..)
+            .partition(|done| done.sent.round <= held);
         self.done = waiting.into();
         self.tell_done(ready);
     }
 
-    /// Domains that went to other peers go with what is done. Their links are durable here, and this peer lives.
+    /// Domains that went to other peers go with what is done. Their links are durable here, and
+    /// this peer lives.
     pub(super) fn release_done(&mut self) {
         let (gone, kept): (Vec<Done>, Vec<Done>) = std::mem::take(&mut self.done)
             .into_iter()
@@ -206,9 +244,13 @@ impl Crawler {
         self.save_soon();
     }
 
-    /// Whoever takes over from a peer that stops must see what is done from the versions of its copies.
+    /// Whoever takes over from a peer that stops must see what is done from the versions of its
+    /// copies.
     pub(super) fn release_all_done(&mut self) {
-        let kept = self.kept.drain().map(|((domain, slot), sent)| Done { domain, slot, sent });
+        let kept = self
+            .kept
+            .drain()
+            .map(|((domain, slot), sent)| Done { domain, slot, sent });
         let all: Vec<Done> = kept.chain(self.done.drain(..)).collect();
         self.tell_done(all);
     }
@@ -244,7 +286,10 @@ impl Crawler {
     /// The links of these outbox records are with their owners.
     pub(super) fn take_delivered(&mut self, records: &[u64]) {
         let mut commit = Commit::new();
-        for (domain, slot) in records.iter().filter_map(|record| self.errands.remove(record)) {
+        for (domain, slot) in records
+            .iter()
+            .filter_map(|record| self.errands.remove(record))
+        {
             commit.remove_errand(&domain, slot);
             self.delivered.note(domain, slot);
         }
@@ -260,7 +305,8 @@ impl Crawler {
         }
     }
 
-    /// The holders drop the errands that are done, in their own time: one that is carried out twice does no harm.
+    /// The holders drop the errands that are done, in their own time: one that is carried out twice
+    /// does no harm.
     fn note_delivered(&mut self) {
         for (domain, slots) in self.delivered.take(&self.changes) {
             // Who owns the domain now was told with everything else, and will tell the holders.
@@ -276,7 +322,8 @@ impl Crawler {
 
     /// A domain that was forgotten, since others hold it, must not come back as an empty one.
     fn is_known(&self, domain: &Domain) -> bool {
-        self.parts.frontier.is_resident(domain) || matches!(self.parts.store.domain(domain), Ok(Some(_)))
+        self.parts.frontier.is_resident(domain)
+            || matches!(self.parts.store.domain(domain), Ok(Some(_)))
     }
 
     /// The changes of a round are with the holders, or will be announced once more.
@@ -285,8 +332,13 @@ impl Crawler {
         if unheld.is_empty() {
             self.rounds.held = self.rounds.begun;
         }
-        let known = unheld.iter().filter(|domain| self.is_known(domain)).collect::<Vec<_>>();
-        known.into_iter().for_each(|domain| self.changes.announce(domain));
+        let known = unheld
+            .iter()
+            .filter(|domain| self.is_known(domain))
+            .collect::<Vec<_>>();
+        known
+            .into_iter()
+            .for_each(|domain| self.changes.announce(domain));
         if !(self.changes.is_empty() && self.done.is_empty() && self.unacknowledged.is_empty()) {
             self.tell_soon();
         }

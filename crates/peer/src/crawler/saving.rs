@@ -19,15 +19,15 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// A peer that stops has waited for everything under way already; if a slow server held it up, or the disk did, it still
-/// finishes the pages that are here within this.
+/// A peer that stops has waited for everything under way already; if a slow server held it up, or
+/// the disk did, it still finishes the pages that are here within this.
 const FINISH_WITHIN: Duration = Duration::from_millis(2000);
 /// Among others there is the goodbye to come, and their copies know what they were told.
 const FINISH_WITHIN_AMONG_OTHERS: Duration = Duration::from_millis(300);
 
 impl Crawler {
-    /// Sends links that were found at a domain to the peers that own theirs. Those of this peer's own arc are admitted at
-    /// once; all others wait in the outbox, durable with the next commit.
+    /// Sends links that were found at a domain to the peers that own theirs. Those of this peer's
+    /// own arc are admitted at once; all others wait in the outbox, durable with the next commit.
     pub(super) fn deliver(
         &mut self,
         links: Vec<Link>,
@@ -37,15 +37,25 @@ impl Crawler {
         let links = links.into_iter().map(without_session);
         let (mine, others): (Vec<Link>, Vec<Link>) = self.divide(links);
         // What enters the queue of the domain itself is told together with the page.
-        let leads_on =
-            mine.iter().any(|link| found_at.is_some_and(|domain| link.url.host() != domain.as_str()));
+        let leads_on = mine
+            .iter()
+            .any(|link| found_at.is_some_and(|domain| link.url.host() != domain.as_str()));
         let round = if leads_on { self.rounds.next() } else { 0 };
         let mut mine = mine.into_iter().peekable();
         while mine.peek().is_some() {
             let batch = mine.by_ref().take(LinkBatch::MAX_LINKS).collect();
-            self.admit(LinkBatch { crawl: CrawlId::OPEN, links: batch }, now)?;
+            self.admit(
+                LinkBatch {
+                    crawl: CrawlId::OPEN,
+                    links: batch,
+                },
+                now,
+            )?;
         }
-        Ok(Sent { record: self.send_out(others, now)?, round })
+        Ok(Sent {
+            record: self.send_out(others, now)?,
+            round,
+        })
     }
 
     /// What this peer may admit itself, and the rest.
@@ -66,7 +76,11 @@ impl Crawler {
     }
 
     /// Puts links for others into the outbox; those that nobody would take are dropped here.
-    pub(super) fn send_out(&mut self, links: Vec<Link>, now: Time) -> Result<Option<u64>, AdmitError> {
+    pub(super) fn send_out(
+        &mut self,
+        links: Vec<Link>,
+        now: Time,
+    ) -> Result<Option<u64>, AdmitError> {
         let is_wanted = |link: &Link| self.parts.admitter.may_be_wanted(&link.url, now);
         let links: Vec<Link> = links.into_iter().filter(is_wanted).collect();
         if links.is_empty() {
@@ -100,13 +114,22 @@ impl Crawler {
     }
 
     /// A URL is settled without a page.
-    pub(super) fn leave_queue(&mut self, domain: &Domain, slot: Slot, sent: Sent) -> Result<(), AdmitError> {
+    pub(super) fn leave_queue(
+        &mut self,
+        domain: &Domain,
+        slot: Slot,
+        sent: Sent,
+    ) -> Result<(), AdmitError> {
         let mut commit = Commit::new();
         commit.remove_pending(domain, slot);
         self.parts.admitter.queued = self.parts.admitter.queued.saturating_sub(1);
         self.tell_soon();
         self.parts.store.apply(&commit)?;
-        self.done.push_back(Done { domain: domain.clone(), slot, sent });
+        self.done.push_back(Done {
+            domain: domain.clone(),
+            slot,
+            sent,
+        });
         Ok(())
     }
 
@@ -127,7 +150,9 @@ impl Crawler {
     }
 
     pub(super) fn park_if_settled(&mut self, domain: &Domain) {
-        let Some(wake) = self.parking.remove(domain) else { return };
+        let Some(wake) = self.parking.remove(domain) else {
+            return;
+        };
         let mut commit = Commit::new();
         self.park_or_release(&mut commit, domain, wake);
         match self.parts.store.apply(&commit) {
@@ -148,7 +173,8 @@ impl Crawler {
     }
 
     pub(super) fn save_soon(&mut self) {
-        self.save_at.get_or_insert_with(|| Instant::now() + SAVE_AFTER);
+        self.save_at
+            .get_or_insert_with(|| Instant::now() + SAVE_AFTER);
     }
 
     /// Something is done: until the holders of copies know, a crash would repeat it.
@@ -164,13 +190,17 @@ impl Crawler {
         if self.save_at.is_some_and(|at| at <= Instant::now()) {
             self.save_at = None;
             let round = self.begin_round();
-            let order = Order { reply: round, ..self.saving() };
+            let order = Order {
+                reply: round,
+                ..self.saving()
+            };
             self.order(order).await;
         }
     }
 
-    /// States that changed and totals. Making them durable makes everything applied before durable too. The states are
-    /// applied at once: left to the writing thread, they could overwrite what is written of a domain meanwhile.
+    /// States that changed and totals. Making them durable makes everything applied before durable
+    /// too. The states are applied at once: left to the writing thread, they could overwrite what
+    /// is written of a domain meanwhile.
     pub(super) fn saving(&mut self) -> Order {
         let dirty = std::mem::take(&mut self.dirty);
         let mut states = Commit::new();
@@ -189,7 +219,10 @@ impl Crawler {
             Ok(totals) => commit.set_value(TOTALS_VALUE, &totals),
             Err(error) => tracing::error!(%error, "the totals are not representable"),
         }
-        Order { commit, ..Order::default() }
+        Order {
+            commit,
+            ..Order::default()
+        }
     }
 
     pub(super) async fn order(&mut self, order: Order) {
@@ -198,11 +231,14 @@ impl Crawler {
         }
     }
 
-    /// Takes in the pages that servers have answered until they are durable, or until it takes too long: they would be
-    /// asked for again.
+    /// Takes in the pages that servers have answered until they are durable, or until it takes too
+    /// long: they would be asked for again.
     async fn finish_answered(&mut self) {
-        let within =
-            if self.parts.swarm.tenancy.is_alone() { FINISH_WITHIN } else { FINISH_WITHIN_AMONG_OTHERS };
+        let within = if self.parts.swarm.tenancy.is_alone() {
+            FINISH_WITHIN
+        } else {
+            FINISH_WITHIN_AMONG_OTHERS
+        };
         let until = Instant::now() + within;
         while self.processing.answered() > 0 && self.trouble.is_none() {
             match timeout_at(until, self.parts.findings.recv()).await {
@@ -212,21 +248,33 @@ impl Crawler {
         }
     }
 
-    /// Starts nothing more, finishes the pages that are here, parks what is in memory, and makes everything durable. Pages
-    /// still being fetched stay in their queues.
+    /// Starts nothing more, finishes the pages that are here, parks what is in memory, and makes
+    /// everything durable. Pages still being fetched stay in their queues.
     pub(super) async fn shut_down(mut self) -> Status {
         self.publish(State::Stopping);
         self.finish_answered().await;
         self.release_all_done();
         let mut commit = Commit::new();
-        let residents: Vec<Domain> =
-            self.parts.frontier.residents().map(|(domain, _)| domain.clone()).collect();
+        let residents: Vec<Domain> = self
+            .parts
+            .frontier
+            .residents()
+            .map(|(domain, _)| domain.clone())
+            .collect();
         for domain in residents {
             if let Some(mut state) = self.parts.frontier.release(&domain) {
                 state.interrupted(now());
                 commit.put_domain(&domain, encode_state(&state));
                 let has_work = state.counters.queued > 0;
-                park(&mut commit, &domain, if has_work { state.ready_at() } else { Time::NEVER });
+                park(
+                    &mut commit,
+                    &domain,
+                    if has_work {
+                        state.ready_at()
+                    } else {
+                        Time::NEVER
+                    },
+                );
             }
         }
         for (domain, wake) in self.parking.drain() {

@@ -1,7 +1,7 @@
 //! What changed at a domain, on its way to the holders of its copies.
 //!
-//! Changes of a few hundred milliseconds travel together as one step of the owner's tenure, so that a holder knows
-//! whether it has missed one.
+//! Changes of a few hundred milliseconds travel together as one step of the owner's tenure, so that
+//! a holder knows whether it has missed one.
 
 use apoidea_crawl::{Step, Tenure, Versions};
 use apoidea_model::{Domain, Link, Pending, Slot};
@@ -35,7 +35,11 @@ impl Delta {
         let version = versions.of(tenure);
         Delta {
             domain,
-            step: Step { tenure, base: version, version },
+            step: Step {
+                tenure,
+                base: version,
+                version,
+            },
             versions,
             puts: Vec::new(),
             removes: Vec::new(),
@@ -79,11 +83,14 @@ pub(crate) enum Extent {
 impl Changes {
     /// None yet, to be made under this tenure.
     pub(crate) fn under(tenure: Tenure) -> Self {
-        Changes { tenure, ..Changes::default() }
+        Changes {
+            tenure,
+            ..Changes::default()
+        }
     }
 
-    /// Notes a change. Each is counted at once by `advance`: somebody may fetch the copy in the middle of a round, and must
-    /// be seen to lack what changes afterwards.
+    /// Notes a change. Each is counted at once by `advance`: somebody may fetch the copy in the
+    /// middle of a round, and must be seen to lack what changes afterwards.
     pub(crate) fn of<E>(
         &mut self,
         domain: &Domain,
@@ -106,7 +113,8 @@ impl Changes {
         }
     }
 
-    /// A domain was joined with what others knew: its changes are announced, and the copies fetched as a whole.
+    /// A domain was joined with what others knew: its changes are announced, and the copies fetched
+    /// as a whole.
     pub(crate) fn note_joined(&mut self, domain: &Domain) {
         self.by_domain.remove(domain);
         self.joined.insert(domain.clone());
@@ -128,16 +136,40 @@ impl Changes {
 
     /// Takes everything out: what changed by itself, and what was joined.
     pub(crate) fn take(&mut self) -> (BTreeMap<Domain, Change>, BTreeSet<Domain>) {
-        (std::mem::take(&mut self.by_domain), std::mem::take(&mut self.joined))
+        (
+            std::mem::take(&mut self.by_domain),
+            std::mem::take(&mut self.joined),
+        )
     }
 }
 
 impl Change {
-    /// As it is sent. A URL that came and went needs no place in the copy's queue, but must be known there as seen: it
-    /// is put and removed.
-    pub(crate) fn into_delta(self, domain: Domain, versions: Versions, state: Option<Vec<u8>>) -> Delta {
-        let Change { step, puts, removes, errands, delivered, .. } = self;
-        Delta { domain, step, versions, puts, removes, errands, delivered, state }
+    /// As it is sent. A URL that came and went needs no place in the copy's queue, but must be
+    /// known there as seen: it is put and removed.
+    pub(crate) fn into_delta(
+        self,
+        domain: Domain,
+        versions: Versions,
+        state: Option<Vec<u8>>,
+    ) -> Delta {
+        let Change {
+            step,
+            puts,
+            removes,
+            errands,
+            delivered,
+            ..
+        } = self;
+        Delta {
+            domain,
+            step,
+            versions,
+            puts,
+            removes,
+            errands,
+            delivered,
+            state,
+        }
     }
 }
 
@@ -157,7 +189,10 @@ mod tests {
         let first = change(&mut versions);
         let fetched = versions.clone();
         let both = change(&mut versions);
-        assert_eq!((first.base, first.version, both.base, both.version), (0, 1, 0, 2));
+        assert_eq!(
+            (first.base, first.version, both.base, both.version),
+            (0, 1, 0, 2)
+        );
         assert!(!fetched.contain(&versions) && fetched.after(both) == versions);
     }
 }

@@ -1,7 +1,8 @@
 //! Carries links from the outbox to the owners of their domains, in batches.
 //!
-//! A link leaves the outbox when its owner has acknowledged it, which the owner does when it is durable there. The
-//! outbox is read from the front again and again, so an owner that cannot be reached holds nobody else up.
+//! A link leaves the outbox when its owner has acknowledged it, which the owner does when it is
+//! durable there. The outbox is read from the front again and again, so an owner that cannot be
+//! reached holds nobody else up.
 
 use super::{orders::Orders, wire};
 use crate::crawler::Finding;
@@ -54,7 +55,11 @@ impl Courier {
     pub(crate) async fn run(self) {
         loop {
             let round = self.empty().await;
-            let again = if round == Round::SomeLeft { AGAIN } else { Duration::from_secs(60) };
+            let again = if round == Round::SomeLeft {
+                AGAIN
+            } else {
+                Duration::from_secs(60)
+            };
             tokio::select! {
                 () = self.bell.notified() => {}
                 () = time::sleep(again) => {}
@@ -85,10 +90,13 @@ impl Courier {
 
     async fn carry(&self, records: Vec<OutboxRecord>) -> Round {
         let batches = self.sort(&records).await;
-        let sends = batches.into_iter().map(|(owner, places)| self.send(owner, &records, places));
+        let sends = batches
+            .into_iter()
+            .map(|(owner, places)| self.send(owner, &records, places));
         let mut sends = pin!(stream::iter(sends).buffer_unordered(PARALLEL));
         let mut delivery = Delivery::of(&records);
-        // Whatever is delivered is settled at once: one owner that does not answer holds up nobody else's links.
+        // Whatever is delivered is settled at once: one owner that does not answer holds up nobody
+        // else's links.
         while let Some(accepted) = sends.next().await {
             let delivered = delivery.accept(accepted);
             if !delivered.is_empty() && self.settle(delivered).is_err() {
@@ -120,30 +128,50 @@ impl Courier {
             }
         }
         let batches = by_owner.into_iter().flat_map(|(owner, places)| {
-            batches(records, places).into_iter().map(move |batch| (owner, batch))
+            batches(records, places)
+                .into_iter()
+                .map(move |batch| (owner, batch))
         });
         batches.collect()
     }
 
     /// Sends one batch; gives what was accepted.
-    async fn send(&self, owner: PeerId, records: &[OutboxRecord], places: Vec<Place>) -> Vec<Place> {
-        let links = places.iter().map(|&(r, l)| records[r].links[l].clone()).collect();
+    async fn send(
+        &self,
+        owner: PeerId,
+        records: &[OutboxRecord],
+        places: Vec<Place>,
+    ) -> Vec<Place> {
+        let links = places
+            .iter()
+            .map(|&(r, l)| records[r].links[l].clone())
+            .collect();
         let declined = self.offer(owner, links).await;
         let is_accepted = |at: usize| u16::try_from(at).is_ok_and(|at| !declined.contains(&at));
         match declined.contains(&ALL) {
             true => Vec::new(),
-            false => {
-                places.into_iter().enumerate().filter(|(at, _)| is_accepted(*at)).map(|(_, p)| p).collect()
-            }
+            false => places
+                .into_iter()
+                .enumerate()
+                .filter(|(at, _)| is_accepted(*at))
+                .map(|(_, p)| p)
+                .collect(),
         }
     }
 
     async fn offer(&self, owner: PeerId, links: Vec<Link>) -> HashSet<u16> {
-        let batch = LinkBatch { crawl: CrawlId::OPEN, links };
+        let batch = LinkBatch {
+            crawl: CrawlId::OPEN,
+            links,
+        };
         let answer = if owner == self.overlay.me() {
             self.orders.admit(batch).await.ok()
         } else {
-            match self.overlay.request(owner, wire::LINKS, wire::encode(&batch)).await {
+            match self
+                .overlay
+                .request(owner, wire::LINKS, wire::encode(&batch))
+                .await
+            {
                 Ok(answer) => wire::decode(&answer).ok(),
                 Err(error) => {
                     tracing::debug!(?owner, %error, "links were not delivered");
@@ -160,7 +188,9 @@ impl Courier {
     /// Drops records whose links are all with their owners.
     fn settle(&self, delivered: Vec<u64>) -> Result<(), CommitError> {
         let mut commit = Commit::new();
-        delivered.iter().for_each(|&sequence| commit.remove_outbox(sequence));
+        delivered
+            .iter()
+            .for_each(|&sequence| commit.remove_outbox(sequence));
         self.apply(&commit)?;
         // Nobody listens any more when the peer has stopped.
         let _ = self.findings.send(Finding::Delivered(delivered));
@@ -179,7 +209,11 @@ impl Courier {
                 commit.put_outbox(record.sequence, &left);
             }
         }
-        if self.apply(&commit).is_err() { Round::SomeLeft } else { round }
+        if self.apply(&commit).is_err() {
+            Round::SomeLeft
+        } else {
+            round
+        }
     }
 
     fn apply(&self, commit: &Commit) -> Result<(), CommitError> {
@@ -200,7 +234,13 @@ struct Delivery {
 impl Delivery {
     fn of(records: &[OutboxRecord]) -> Self {
         let sequences = records.iter().map(|record| record.sequence).collect();
-        Delivery { sequences, left: records.iter().map(|record| (0..record.links.len()).collect()).collect() }
+        Delivery {
+            sequences,
+            left: records
+                .iter()
+                .map(|record| (0..record.links.len()).collect())
+                .collect(),
+        }
     }
 
     /// Takes in what an owner accepted; gives the records that are delivered by that.
@@ -226,7 +266,9 @@ fn batches(records: &[OutboxRecord], places: Vec<Place>) -> Vec<Vec<Place>> {
     for (r, l) in places {
         let bytes = wire::plain_bytes(&records[r].links[l]);
         match batches.last_mut() {
-            Some(batch) if bytes <= room && batch.len() < LinkBatch::MAX_LINKS => batch.push((r, l)),
+            Some(batch) if bytes <= room && batch.len() < LinkBatch::MAX_LINKS => {
+                batch.push((r, l))
+            }
             _ => {
                 batches.push(vec![(r, l)]);
                 room = wire::FRAME_BYTES;

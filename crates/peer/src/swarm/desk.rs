@@ -7,7 +7,10 @@ use super::{
     puller::{self, Puller},
     tenancy::{Claim, Tenancy, whole_ring},
     value::Value,
-    wire::{self, CensusAsk, CensusPage, ContentAsk, DeltaAnswer, FactsAsk, OfferAnswer, Parcel, PieceAsk},
+    wire::{
+        self, CensusAsk, CensusPage, ContentAsk, DeltaAnswer, FactsAsk, OfferAnswer, Parcel,
+        PieceAsk,
+    },
 };
 use crate::{
     admitter::decode_state,
@@ -67,12 +70,18 @@ pub(crate) struct Farewell {
 
 impl Farewell {
     fn note(&self) {
-        *self.last_question.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self
+            .last_question
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     /// When somebody last asked for what this peer knows.
     pub(crate) fn last_question(&self) -> Option<Instant> {
-        *self.last_question.lock().unwrap_or_else(PoisonError::into_inner)
+        *self
+            .last_question
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,18 +108,26 @@ impl Service for Desk {
 }
 
 impl Staff {
-    /// Resolves when somebody has asked what this peer holds, and nobody has asked for more for a moment.
+    /// Resolves when somebody has asked what this peer holds, and nobody has asked for more for a
+    /// moment.
     pub(crate) async fn taken_over(&self) {
         loop {
             time::sleep(QUIET / 4).await;
-            let is_quiet = self.farewell.last_question().is_some_and(|last| last.elapsed() > QUIET);
+            let is_quiet = self
+                .farewell
+                .last_question()
+                .is_some_and(|last| last.elapsed() > QUIET);
             if is_quiet && self.farewell.censuses.load(Relaxed) > 0 {
                 return;
             }
         }
     }
 
-    async fn answer(&self, from: PeerId, Request { kind, body }: Request) -> Result<Bytes, Refusal> {
+    async fn answer(
+        &self,
+        from: PeerId,
+        Request { kind, body }: Request,
+    ) -> Result<Bytes, Refusal> {
         match kind {
             wire::LINKS => self.links(wire::decode(&body)?).await,
             wire::CONTENT => self.content(wire::decode(&body)?),
@@ -145,8 +162,10 @@ impl Staff {
         if asks.len() > wire::MAX_FACTS {
             return Err(Refusal::Malformed);
         }
-        let claims: Vec<Claim> =
-            asks.iter().map(|ask| self.tenancy.claim_to_fact(ask.content.key())).collect();
+        let claims: Vec<Claim> = asks
+            .iter()
+            .map(|ask| self.tenancy.claim_to_fact(ask.content.key()))
+            .collect();
         if claims.contains(&Claim::Foreign) {
             return Err(Refusal::NotMine);
         }
@@ -154,10 +173,14 @@ impl Staff {
             return Err(Refusal::Busy);
         }
         let sights: Vec<Sight> = asks.into_iter().map(Sight::from).collect();
-        let verdicts = self.index.judge_now(&sights).into_iter().map(|verdict| match verdict {
-            Verdict::New => None,
-            Verdict::Known(fact) => Some(fact),
-        });
+        let verdicts = self
+            .index
+            .judge_now(&sights)
+            .into_iter()
+            .map(|verdict| match verdict {
+                Verdict::New => None,
+                Verdict::Known(fact) => Some(fact),
+            });
         Ok(wire::encode(&verdicts.collect::<Vec<_>>()))
     }
 
@@ -179,21 +202,39 @@ impl Staff {
         if deltas.len() > wire::MAX_NAMES {
             return Err(Refusal::Malformed);
         }
-        let looks = deltas.iter().map(|delta| self.may_change(from, &delta.domain));
+        let looks = deltas
+            .iter()
+            .map(|delta| self.may_change(from, &delta.domain));
         let is_theirs = future::join_all(looks).await;
-        let taken = deltas.into_iter().zip(&is_theirs).filter(|(_, is_theirs)| **is_theirs);
+        let taken = deltas
+            .into_iter()
+            .zip(&is_theirs)
+            .filter(|(_, is_theirs)| **is_theirs);
         let taken = taken.map(|(delta, _)| delta).collect();
-        let mut answers = self.orders.deltas(taken).await.map_err(|_| Refusal::Busy)?.into_iter();
-        let answer = |is_theirs| if is_theirs { answers.next() } else { Some(DeltaAnswer::Stranger) };
+        let mut answers = self
+            .orders
+            .deltas(taken)
+            .await
+            .map_err(|_| Refusal::Busy)?
+            .into_iter();
+        let answer = |is_theirs| {
+            if is_theirs {
+                answers.next()
+            } else {
+                Some(DeltaAnswer::Stranger)
+            }
+        };
         let all: Vec<DeltaAnswer> = is_theirs.into_iter().filter_map(answer).collect();
         Ok(wire::encode(&all))
     }
 
-    /// Whoever changes a domain must be near it on the ring by this peer's own view: its owner, or one of the next who
-    /// was or will be while views differ. Without a view nobody is turned away.
+    /// Whoever changes a domain must be near it on the ring by this peer's own view: its owner, or
+    /// one of the next who was or will be while views differ. Without a view nobody is turned away.
     async fn may_change(&self, from: PeerId, domain: &Domain) -> bool {
         let near = time::timeout(VIEW_WITHIN, self.overlay.owners(domain.key(), COPIES + 1)).await;
-        near.ok().and_then(Result::ok).is_none_or(|near| near.contains(&from))
+        near.ok()
+            .and_then(Result::ok)
+            .is_none_or(|near| near.contains(&from))
     }
 
     /// Answers when the copies are here.
@@ -216,16 +257,22 @@ impl Staff {
         if !self.may_change(from, &ask.url.domain()).await {
             return Err(Refusal::NotMine);
         }
-        self.orders.lease(from, ask).await.map_err(|_| Refusal::Busy)?;
+        self.orders
+            .lease(from, ask)
+            .await
+            .map_err(|_| Refusal::Busy)?;
         Ok(Bytes::new())
     }
 
     async fn leased(&self, from: PeerId, result: LeaseResult) -> Result<Bytes, Refusal> {
-        self.orders.tell(SwarmOrder::Leased(from, Box::new(result))).await;
+        self.orders
+            .tell(SwarmOrder::Leased(from, Box::new(result)))
+            .await;
         Ok(Bytes::new())
     }
 
-    /// Nobody is told what is here while it may still change: the new owner would do again what is being done.
+    /// Nobody is told what is here while it may still change: the new owner would do again what is
+    /// being done.
     async fn census(&self, ask: CensusAsk) -> Result<Bytes, Refusal> {
         self.farewell.note();
         let is_leaving = self.farewell.is_leaving.load(Relaxed);
@@ -233,13 +280,18 @@ impl Staff {
         if !is_leaving && (is_mine || !self.orders.is_drained(ask.arc).await) {
             return Err(Refusal::Busy);
         }
-        let domains = self.store.domains("", ask.after.as_ref(), SCANNED).map_err(|_| Refusal::Busy)?;
+        let domains = self
+            .store
+            .domains("", ask.after.as_ref(), SCANNED)
+            .map_err(|_| Refusal::Busy)?;
         let is_last = domains.len() < SCANNED;
         let (mut held, mut bytes) = (Vec::new(), 0);
         let mut after = None;
         for (domain, state) in domains {
             if bytes > wire::FRAME_BYTES {
-                after = held.last().map(|(domain, _): &(Domain, Versions)| domain.clone());
+                after = held
+                    .last()
+                    .map(|(domain, _): &(Domain, Versions)| domain.clone());
                 return Ok(wire::encode(&CensusPage { held, after }));
             }
             after = Some(domain.clone());
@@ -260,13 +312,17 @@ impl Staff {
         if offers.len() > wire::MAX_NAMES {
             return Err(Refusal::Malformed);
         }
-        let answers: Vec<OfferAnswer> =
-            offers.into_iter().map(|(domain, versions)| self.consider(from, domain, &versions)).collect();
+        let answers: Vec<OfferAnswer> = offers
+            .into_iter()
+            .map(|(domain, versions)| self.consider(from, domain, &versions))
+            .collect();
         Ok(wire::encode(&answers))
     }
 
     fn consider(&self, from: PeerId, domain: Domain, theirs: &Versions) -> OfferAnswer {
-        let Ok(mine) = holdings::versions(&self.store, &domain) else { return OfferAnswer::Wanted };
+        let Ok(mine) = holdings::versions(&self.store, &domain) else {
+            return OfferAnswer::Wanted;
+        };
         match mine.stance(theirs) {
             Stance::Same => OfferAnswer::Held,
             Stance::Skip => OfferAnswer::Newer,
@@ -305,8 +361,9 @@ impl Staff {
 
     /// Keeps a large value until it is fetched in pieces.
     fn wrap(&self, domain: Domain, value: &Value) -> Parcel {
-        let bytes: Bytes =
-            postcard::to_stdvec(value).expect("names, numbers and lists always serialise").into();
+        let bytes: Bytes = postcard::to_stdvec(value)
+            .expect("names, numbers and lists always serialise")
+            .into();
         let id = rand::random();
         let mut large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
         if large.len() == MAX_LARGE {
@@ -314,14 +371,22 @@ impl Staff {
         }
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         large.push_back((id, domain.clone(), bytes));
-        Parcel::Large { domain, id, bytes: length }
+        Parcel::Large {
+            domain,
+            id,
+            bytes: length,
+        }
     }
 
     fn piece(&self, ask: &PieceAsk) -> Result<Bytes, Refusal> {
         self.farewell.note();
         let large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
-        let whole = large.iter().find(|(id, domain, _)| *id == ask.id && *domain == ask.domain);
-        let Some((_, _, bytes)) = whole else { return Ok(Bytes::new()) };
+        let whole = large
+            .iter()
+            .find(|(id, domain, _)| *id == ask.id && *domain == ask.domain);
+        let Some((_, _, bytes)) = whole else {
+            return Ok(Bytes::new());
+        };
         let from = (ask.offset as usize).min(bytes.len());
         let to = (from + wire::FRAME_BYTES).min(bytes.len());
         Ok(bytes.slice(from..to))
@@ -333,7 +398,15 @@ impl Staff {
         if ask.after == Some(ask.arc.to) {
             return Ok(wire::encode(&wire::Facts::new()));
         }
-        let facts = self.store.facts_in(from, ask.arc.to, wire::MAX_FACTS).map_err(|_| Refusal::Busy)?;
-        Ok(wire::encode(&wire::portions(facts, wire::MAX_FACTS).into_iter().next().unwrap_or_default()))
+        let facts = self
+            .store
+            .facts_in(from, ask.arc.to, wire::MAX_FACTS)
+            .map_err(|_| Refusal::Busy)?;
+        Ok(wire::encode(
+            &wire::portions(facts, wire::MAX_FACTS)
+                .into_iter()
+                .next()
+                .unwrap_or_default(),
+        ))
     }
 }

@@ -1,4 +1,5 @@
-//! How copies of domains change in the store: by deltas, by a newer copy, by one that knows other things.
+//! How copies of domains change in the store: by deltas, by a newer copy, by one that knows other
+//! things.
 
 use super::{
     change::Delta,
@@ -17,7 +18,9 @@ const AT_ONCE: usize = 1000;
 /// What the copy in the store contains; nothing if there is none.
 pub(crate) fn versions(store: &Store, domain: &Domain) -> Result<Versions, ReadError> {
     let stored = store.domain(domain)?;
-    Ok(stored.map_or_else(Versions::default, |bytes| decode_state(domain, &bytes).versions))
+    Ok(stored.map_or_else(Versions::default, |bytes| {
+        decode_state(domain, &bytes).versions
+    }))
 }
 
 /// What the holder of a copy says to what another copy contains.
@@ -31,32 +34,63 @@ pub(crate) fn compare(mine: &Versions, theirs: &Versions) -> DeltaAnswer {
 }
 
 /// Takes in changes to a copy that lacks just these.
-pub(crate) fn apply(store: &Store, delta: &Delta, commit: &mut Commit) -> Result<DeltaAnswer, ReadError> {
+pub(crate) fn apply(
+    store: &Store,
+    delta: &Delta,
+    commit: &mut Commit,
+) -> Result<DeltaAnswer, ReadError> {
     let stored = store.domain(&delta.domain)?;
-    let mut state = stored.map_or_else(DomainState::default, |bytes| decode_state(&delta.domain, &bytes));
+    let mut state = stored.map_or_else(DomainState::default, |bytes| {
+        decode_state(&delta.domain, &bytes)
+    });
     if !is_next(&state.versions, delta) {
         return Ok(compare(&state.versions, &delta.versions));
     }
-    if delta.puts.iter().any(|pending| pending.url.host() != delta.domain.as_str()) {
+    if delta
+        .puts
+        .iter()
+        .any(|pending| pending.url.host() != delta.domain.as_str())
+    {
         return Ok(DeltaAnswer::Behind);
     }
     let counters = state.counters;
-    if let Some(news) = delta.state.as_ref().and_then(|bytes| postcard::from_bytes::<DomainState>(bytes).ok())
+    if let Some(news) = delta
+        .state
+        .as_ref()
+        .and_then(|bytes| postcard::from_bytes::<DomainState>(bytes).ok())
     {
         let reductions = std::mem::take(&mut state.reductions);
         state = news;
         (state.reductions, state.counters) = (reductions, counters);
     }
-    let new = || delta.puts.iter().filter(|put| put.attempts == 0).map(|put| &put.url);
+    let new = || {
+        delta
+            .puts
+            .iter()
+            .filter(|put| put.attempts == 0)
+            .map(|put| &put.url)
+    };
     state.admitted(new(), 0, 0);
     // Only an estimate: whoever begins to crawl the domain counts.
-    state.counters.queued = state.counters.queued.saturating_sub(delta.removes.len() as u64);
+    state.counters.queued = state
+        .counters
+        .queued
+        .saturating_sub(delta.removes.len() as u64);
     state.versions = delta.versions.clone();
     commit.append_seen(&delta.domain, &new().map(PageUrl::hash).collect::<Vec<_>>());
-    delta.puts.iter().for_each(|put| commit.put_pending(&delta.domain, put));
-    delta.removes.iter().for_each(|&slot| commit.remove_pending(&delta.domain, slot));
+    delta
+        .puts
+        .iter()
+        .for_each(|put| commit.put_pending(&delta.domain, put));
+    delta
+        .removes
+        .iter()
+        .for_each(|&slot| commit.remove_pending(&delta.domain, slot));
     put_errands(&delta.domain, &delta.errands, commit);
-    delta.delivered.iter().for_each(|&slot| commit.remove_errand(&delta.domain, slot));
+    delta
+        .delivered
+        .iter()
+        .for_each(|&slot| commit.remove_errand(&delta.domain, slot));
     commit.put_domain(&delta.domain, encode_state(&state));
     Ok(DeltaAnswer::Applied)
 }
@@ -68,18 +102,26 @@ fn is_next(mine: &Versions, delta: &Delta) -> bool {
 }
 
 /// Puts a copy in place of what is known.
-pub(crate) fn replace(domain: &Domain, mut theirs: Sound, now: Time, commit: &mut Commit) -> DomainState {
+pub(crate) fn replace(
+    domain: &Domain,
+    mut theirs: Sound,
+    now: Time,
+    commit: &mut Commit,
+) -> DomainState {
     theirs.state.bound(now);
     commit.forget_domain(domain);
     commit.append_seen(domain, &theirs.seen);
-    theirs.queue.iter().for_each(|pending| commit.put_pending(domain, pending));
+    theirs
+        .queue
+        .iter()
+        .for_each(|pending| commit.put_pending(domain, pending));
     put_errands(domain, &theirs.errands, commit);
     commit.put_domain(domain, encode_state(&theirs.state));
     theirs.state
 }
 
-/// Joins a copy with what is known: what either has done is done, what either wants and the other has not done waits.
-/// Whoever joins the same copies comes to the same, in whatever order.
+/// Joins a copy with what is known: what either has done is done, what either wants and the other
+/// has not done waits. Whoever joins the same copies comes to the same, in whatever order.
 pub(crate) fn merge(
     store: &Store,
     domain: &Domain,
@@ -92,14 +134,19 @@ pub(crate) fn merge(
     let my_log = store.seen(domain).collect::<Result<HashSet<_>, _>>()?;
     let their_log: HashSet<UrlHash> = theirs.seen.iter().copied().collect();
     let by_hash = |queue: Vec<Pending>| -> HashMap<UrlHash, Pending> {
-        queue.into_iter().map(|pending| (pending.url.hash(), pending)).collect()
+        queue
+            .into_iter()
+            .map(|pending| (pending.url.hash(), pending))
+            .collect()
     };
     let (my_queue, their_queue) = (by_hash(queue(store, domain)?), by_hash(theirs.queue));
     let mut queued = 0;
     for (hash, pending) in &my_queue {
         let is_done = !their_queue.contains_key(hash) && knows(&theirs.state, &their_log, *hash);
         // Of two places for one URL the first one counts, here and there.
-        let is_elsewhere = their_queue.get(hash).is_some_and(|theirs| theirs.slot < pending.slot);
+        let is_elsewhere = their_queue
+            .get(hash)
+            .is_some_and(|theirs| theirs.slot < pending.slot);
         if is_done || is_elsewhere {
             commit.remove_pending(domain, pending.slot);
         }
@@ -118,7 +165,11 @@ pub(crate) fn merge(
     }
     put_errands(domain, &theirs.errands, commit);
     let is_later = theirs.state.versions.latest() > mine.versions.latest();
-    let mut state = if is_later { theirs.state.clone() } else { mine.clone() };
+    let mut state = if is_later {
+        theirs.state.clone()
+    } else {
+        mine.clone()
+    };
     state.reductions = mine.reductions.clone();
     if let Some(reductions) = mine.reductions.merged(&theirs.state.reductions) {
         state.reductions = reductions;
@@ -134,7 +185,9 @@ pub(crate) fn merge(
 }
 
 fn put_errands(domain: &Domain, errands: &Errands, commit: &mut Commit) {
-    errands.iter().for_each(|(slot, links)| commit.put_errand(domain, *slot, links));
+    errands
+        .iter()
+        .for_each(|(slot, links)| commit.put_errand(domain, *slot, links));
 }
 
 fn knows(state: &DomainState, log: &HashSet<UrlHash>, hash: UrlHash) -> bool {
@@ -173,7 +226,10 @@ mod tests {
     }
 
     fn pending(number: u64) -> Pending {
-        let slot = Slot { rank: 0, sequence: number };
+        let slot = Slot {
+            rank: 0,
+            sequence: number,
+        };
         Pending {
             slot,
             url: url(number),
@@ -185,7 +241,11 @@ mod tests {
     }
 
     fn tenure(peer: &str, millis: u64) -> Tenure {
-        Tenure::begin(PeerId::at(Key::hash(peer)), Time::from_millis(millis), Tenure::default())
+        Tenure::begin(
+            PeerId::at(Key::hash(peer)),
+            Time::from_millis(millis),
+            Tenure::default(),
+        )
     }
 
     struct Holder {
@@ -207,14 +267,23 @@ mod tests {
             if versions != Versions::default() {
                 commit.put_domain(&domain(), encode_state(&state));
                 commit.append_seen(&domain(), &hashes);
-                waiting.iter().for_each(|&i| commit.put_pending(&domain(), &pending(i)));
+                waiting
+                    .iter()
+                    .for_each(|&i| commit.put_pending(&domain(), &pending(i)));
                 store.commit(&commit).unwrap();
             }
-            Holder { _folder: folder, store }
+            Holder {
+                _folder: folder,
+                store,
+            }
         }
 
         fn waiting(&self) -> Vec<u64> {
-            queue(&self.store, &domain()).unwrap().iter().map(|pending| pending.slot.sequence).collect()
+            queue(&self.store, &domain())
+                .unwrap()
+                .iter()
+                .map(|pending| pending.slot.sequence)
+                .collect()
         }
 
         fn value(&self) -> Sound {
@@ -254,7 +323,11 @@ mod tests {
     fn delta(base: u32, version: u32, puts: &[u64], removes: &[u64]) -> Delta {
         let versions = versions_of(&[("owner", 5, version)]);
         Delta {
-            step: Step { tenure: tenure("owner", 5), base, version },
+            step: Step {
+                tenure: tenure("owner", 5),
+                base,
+                version,
+            },
             puts: puts.iter().map(|&i| pending(i)).collect(),
             removes: removes.iter().map(|&i| pending(i).slot).collect(),
             ..Delta::announcement(domain(), versions)
@@ -264,31 +337,59 @@ mod tests {
     #[test]
     fn deltas_apply_in_order_and_a_missing_one_is_noticed() {
         let holder = Holder::new(Versions::default(), [], &[]);
-        assert_eq!(holder.apply(&delta(0, 1, &[1, 2, 3], &[])), DeltaAnswer::Applied);
-        assert_eq!(holder.apply(&delta(0, 1, &[1, 2, 3], &[])), DeltaAnswer::Applied);
+        assert_eq!(
+            holder.apply(&delta(0, 1, &[1, 2, 3], &[])),
+            DeltaAnswer::Applied
+        );
+        assert_eq!(
+            holder.apply(&delta(0, 1, &[1, 2, 3], &[])),
+            DeltaAnswer::Applied
+        );
         assert_eq!(holder.apply(&delta(2, 3, &[9], &[])), DeltaAnswer::Behind);
         assert_eq!(holder.apply(&delta(1, 2, &[4], &[1])), DeltaAnswer::Applied);
         assert_eq!(holder.waiting(), [2, 3, 4]);
-        assert_eq!((holder.state().counters.queued, holder.state().counters.admitted), (3, 4));
+        assert_eq!(
+            (
+                holder.state().counters.queued,
+                holder.state().counters.admitted
+            ),
+            (3, 4)
+        );
         assert_eq!(holder.apply(&delta(0, 1, &[7], &[])), DeltaAnswer::Ahead);
-        let other = Delta { versions: versions_of(&[("other", 7, 1)]), ..delta(0, 1, &[7], &[]) };
+        let other = Delta {
+            versions: versions_of(&[("other", 7, 1)]),
+            ..delta(0, 1, &[7], &[])
+        };
         assert_eq!(holder.apply(&other), DeltaAnswer::Apart);
         assert!(holder.knows(1) && holder.knows(4) && !holder.knows(9) && !holder.knows(7));
     }
 
     #[test]
     fn links_of_a_page_that_is_done_stay_with_its_domain_until_they_are_delivered() {
-        let link = Link { url: url(99), depth: 1, target: Target::Page };
+        let link = Link {
+            url: url(99),
+            depth: 1,
+            target: Target::Page,
+        };
         let errand = (pending(1).slot, vec![link]);
         let holder = Holder::new(Versions::default(), [], &[]);
-        holder.apply(&Delta { errands: vec![errand.clone()], ..delta(0, 1, &[1, 2], &[1]) });
-        assert_eq!((holder.waiting(), holder.value().errands), (vec![2], vec![errand.clone()]));
+        holder.apply(&Delta {
+            errands: vec![errand.clone()],
+            ..delta(0, 1, &[1, 2], &[1])
+        });
+        assert_eq!(
+            (holder.waiting(), holder.value().errands),
+            (vec![2], vec![errand.clone()])
+        );
         let next = Holder::new(Versions::default(), [], &[]);
         let mut commit = Commit::new();
         replace(&domain(), holder.value(), Time::ZERO, &mut commit);
         next.store.commit(&commit).unwrap();
         assert_eq!(next.value().errands, [errand]);
-        next.apply(&Delta { delivered: vec![pending(1).slot], ..delta(1, 2, &[], &[]) });
+        next.apply(&Delta {
+            delivered: vec![pending(1).slot],
+            ..delta(1, 2, &[], &[])
+        });
         assert_eq!(next.value().errands, []);
     }
 
@@ -307,16 +408,33 @@ mod tests {
     /// What a holder has after it joined its copy with another.
     fn joined(into: &Holder, theirs: Sound) -> DomainState {
         let mut commit = Commit::new();
-        let state = merge(&into.store, &domain(), into.state(), theirs, Time::ZERO, &mut commit).unwrap();
+        let state = merge(
+            &into.store,
+            &domain(),
+            into.state(),
+            theirs,
+            Time::ZERO,
+            &mut commit,
+        )
+        .unwrap();
         into.store.commit(&commit).unwrap();
         state
     }
 
     #[test]
     fn a_merger_resurrects_nothing_loses_nothing_and_is_the_same_on_both_sides() {
-        // 0..5 are done at both; this one has done 5 and found 20; the other has done 6 and found 30.
-        let mine = Holder::new(versions_of(&[("a", 1, 1)]), (0..10).chain([20]), &[6, 7, 8, 9, 20]);
-        let theirs = Holder::new(versions_of(&[("b", 2, 1)]), (0..10).chain([30]), &[5, 7, 8, 9, 30]);
+        // 0..5 are done at both; this one has done 5 and found 20; the other has done 6 and found
+        // 30.
+        let mine = Holder::new(
+            versions_of(&[("a", 1, 1)]),
+            (0..10).chain([20]),
+            &[6, 7, 8, 9, 20],
+        );
+        let theirs = Holder::new(
+            versions_of(&[("b", 2, 1)]),
+            (0..10).chain([30]),
+            &[5, 7, 8, 9, 30],
+        );
         let (of_mine, of_theirs) = (mine.value(), theirs.value());
         let here = joined(&mine, of_theirs);
         let there = joined(&theirs, of_mine);
@@ -332,7 +450,13 @@ mod tests {
     fn of_two_places_for_one_url_both_sides_keep_the_first() {
         let mine = Holder::new(versions_of(&[("a", 1, 1)]), 0..2, &[0, 1]);
         let theirs = Holder::new(versions_of(&[("b", 2, 1)]), 0..2, &[0]);
-        let elsewhere = Pending { slot: Slot { rank: 0, sequence: 70 }, ..pending(1) };
+        let elsewhere = Pending {
+            slot: Slot {
+                rank: 0,
+                sequence: 70,
+            },
+            ..pending(1)
+        };
         let mut commit = Commit::new();
         commit.put_pending(&domain(), &elsewhere);
         theirs.store.commit(&commit).unwrap();

@@ -1,8 +1,10 @@
-//! Fetches that the owner of a domain leaves to a neighbour on the ring, because it has more to do than it may or because
-//! its volunteer refuses the domain (the owner "fetches itself, or leases": Apoidea §2.1, PIER's redirect).
+//! Fetches that the owner of a domain leaves to a neighbour on the ring, because it has more to do
+//! than it may or because its volunteer refuses the domain (the owner "fetches itself, or leases":
+//! Apoidea §2.1, PIER's redirect).
 //!
-//! The owner keeps the queue, the politeness clock and the seen log, and so the last word on when a host is asked. The
-//! neighbour only fetches, keeps the page in its own archive, and brings the links back when it has it there.
+//! The owner keeps the queue, the politeness clock and the seen log, and so the last word on when a
+//! host is asked. The neighbour only fetches, keeps the page in its own archive, and brings the
+//! links back when it has it there.
 
 use super::wire;
 use crate::{page::PageSight, process::ProcessedPage, robots_fetch::RobotsAnswer};
@@ -13,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::time;
 
-/// How often the owner is told what came of a lease, if it does not answer, and how long to wait in between.
+/// How often the owner is told what came of a lease, if it does not answer, and how long to wait in
+/// between.
 const TRIES: u32 = 5;
 const AGAIN: Duration = Duration::from_secs(2);
 
@@ -63,8 +66,16 @@ pub(crate) enum LeaseAnswer {
 
 impl LeaseAnswer {
     pub(crate) fn of_robots(answer: RobotsAnswer) -> Self {
-        let RobotsAnswer { access, retry_after, effort } = answer;
-        LeaseAnswer::Robots { access, retry_after, cost: effort.into() }
+        let RobotsAnswer {
+            access,
+            retry_after,
+            effort,
+        } = answer;
+        LeaseAnswer::Robots {
+            access,
+            retry_after,
+            cost: effort.into(),
+        }
     }
 }
 
@@ -90,9 +101,18 @@ impl Leased {
     pub(crate) fn pending(self, url: PageUrl) -> Option<Pending> {
         match self {
             Leased::Robots => None,
-            Leased::Page { slot, depth, target } => {
-                Some(Pending { slot, url, depth, target, attempts: 0, not_before: Time::ZERO })
-            }
+            Leased::Page {
+                slot,
+                depth,
+                target,
+            } => Some(Pending {
+                slot,
+                url,
+                depth,
+                target,
+                attempts: 0,
+                not_before: Time::ZERO,
+            }),
         }
     }
 }
@@ -111,9 +131,14 @@ impl From<Cost> for Effort {
 
 /// Has the helper no time, or is it certain that it does not know of the lease?
 pub(crate) async fn is_turned_away(overlay: &dyn Overlay, helper: PeerId, ask: &LeaseAsk) -> bool {
-    let answer = overlay.request(helper, wire::LEASE, wire::encode(ask)).await;
+    let answer = overlay
+        .request(helper, wire::LEASE, wire::encode(ask))
+        .await;
     // Whoever did not answer may be at it all the same, and will tell.
-    matches!(answer, Err(RequestError::Refused(_) | RequestError::Unreachable(_) | RequestError::Busy))
+    matches!(
+        answer,
+        Err(RequestError::Refused(_) | RequestError::Unreachable(_) | RequestError::Busy)
+    )
 }
 
 /// Tells the owner what came of a lease, until it has heard it or seems gone.
@@ -122,7 +147,9 @@ pub(crate) async fn report(overlay: &dyn Overlay, owner: PeerId, result: LeaseRe
     for _ in 0..TRIES {
         match overlay.request(owner, wire::LEASED, bytes.clone()).await {
             Ok(_) => return,
-            Err(error) => tracing::debug!(?owner, %error, "the owner did not hear what came of a lease"),
+            Err(error) => {
+                tracing::debug!(?owner, %error, "the owner did not hear what came of a lease")
+            }
         }
         time::sleep(AGAIN).await;
     }
@@ -133,13 +160,43 @@ impl LeasedPage {
     pub(crate) fn of(page: &ProcessedPage, sight: PageSight) -> (Self, Vec<Link>) {
         let mut portions = wire::portions(page.links.clone(), usize::MAX).into_iter();
         let links = portions.next().unwrap_or_default();
-        let ProcessedPage { link_count, bytes, millis, .. } = *page;
-        (LeasedPage { sight, links, link_count, bytes, millis }, portions.flatten().collect())
+        let ProcessedPage {
+            link_count,
+            bytes,
+            millis,
+            ..
+        } = *page;
+        (
+            LeasedPage {
+                sight,
+                links,
+                link_count,
+                bytes,
+                millis,
+            },
+            portions.flatten().collect(),
+        )
     }
 
     /// As if it had been processed here, without records for the archive.
     pub(crate) fn into_processed(self, url: PageUrl) -> (ProcessedPage, PageSight) {
-        let LeasedPage { sight, links, link_count, bytes, millis } = self;
-        (ProcessedPage { links, link_count, records: None, url, bytes, millis }, sight)
+        let LeasedPage {
+            sight,
+            links,
+            link_count,
+            bytes,
+            millis,
+        } = self;
+        (
+            ProcessedPage {
+                links,
+                link_count,
+                records: None,
+                url,
+                bytes,
+                millis,
+            },
+            sight,
+        )
     }
 }

@@ -16,7 +16,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// Something to be done by the crawler.
 #[derive(Debug)]
 pub(crate) enum SwarmOrder {
-    /// Admit links of another peer; answered when they are durable here and at the holders of the copies.
+    /// Admit links of another peer; answered when they are durable here and at the holders of the
+    /// copies.
     Admit(LinkBatch, oneshot::Sender<LinksAnswer>),
     /// Take in changes to domains that this peer holds copies of.
     Deltas(Vec<Delta>, oneshot::Sender<Vec<DeltaAnswer>>),
@@ -34,7 +35,8 @@ pub(crate) enum SwarmOrder {
     Lease(PeerId, LeaseAsk, oneshot::Sender<()>),
     /// Take in what came of a fetch that was left to a neighbour.
     Leased(PeerId, Box<LeaseResult>),
-    /// Start nothing more, and answer when nothing is under way and nothing waits to be sent to holders.
+    /// Start nothing more, and answer when nothing is under way and nothing waits to be sent to
+    /// holders.
     Quiesce(Quiescing),
 }
 
@@ -47,7 +49,8 @@ pub(crate) struct Quiescing {
     pub over: CancellationToken,
 }
 
-/// Nothing starts as long as this is kept, also after rest is reached: whoever asked for it is not done yet.
+/// Nothing starts as long as this is kept, also after rest is reached: whoever asked for it is not
+/// done yet.
 pub(crate) struct Stillness {
     reached: oneshot::Receiver<()>,
     _kept: DropGuard,
@@ -73,13 +76,21 @@ impl Orders {
         self.ask(|reply| SwarmOrder::Deltas(deltas, reply)).await
     }
 
-    pub(crate) async fn adopt(&self, from: PeerId, domain: Domain, value: Value) -> Result<(), Stopped> {
-        self.ask(|reply| SwarmOrder::Adopt(from, domain, Box::new(value), reply)).await
+    pub(crate) async fn adopt(
+        &self,
+        from: PeerId,
+        domain: Domain,
+        value: Value,
+    ) -> Result<(), Stopped> {
+        self.ask(|reply| SwarmOrder::Adopt(from, domain, Box::new(value), reply))
+            .await
     }
 
     /// A crawler that has stopped has nothing under way.
     pub(crate) async fn is_drained(&self, arc: RingArc) -> bool {
-        self.ask(|reply| SwarmOrder::Drained(arc, reply)).await.unwrap_or(true)
+        self.ask(|reply| SwarmOrder::Drained(arc, reply))
+            .await
+            .unwrap_or(true)
     }
 
     pub(crate) async fn activate(&self, arc: RingArc) -> Result<(), Stopped> {
@@ -94,8 +105,15 @@ impl Orders {
     pub(crate) async fn quiesce(&self) -> Stillness {
         let (reply, reached) = oneshot::channel();
         let over = CancellationToken::new();
-        let stillness = Stillness { reached, _kept: over.clone().drop_guard() };
-        self.tell(SwarmOrder::Quiesce(Quiescing { reached: Some(reply), over })).await;
+        let stillness = Stillness {
+            reached,
+            _kept: over.clone().drop_guard(),
+        };
+        self.tell(SwarmOrder::Quiesce(Quiescing {
+            reached: Some(reply),
+            over,
+        }))
+        .await;
         stillness
     }
 
@@ -104,9 +122,15 @@ impl Orders {
         let _ = self.0.send(Command::Swarm(order)).await;
     }
 
-    async fn ask<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> SwarmOrder) -> Result<T, Stopped> {
+    async fn ask<T>(
+        &self,
+        order: impl FnOnce(oneshot::Sender<T>) -> SwarmOrder,
+    ) -> Result<T, Stopped> {
         let (reply, answer) = oneshot::channel();
-        self.0.send(Command::Swarm(order(reply))).await.map_err(|_| Stopped)?;
+        self.0
+            .send(Command::Swarm(order(reply)))
+            .await
+            .map_err(|_| Stopped)?;
         answer.await.map_err(|_| Stopped)
     }
 }

@@ -58,7 +58,9 @@ impl Puller {
         let mut entry = wanted.first_entry()?;
         let from = *entry.key();
         let domains: Vec<Domain> = entry.get().iter().take(AT_ONCE).cloned().collect();
-        domains.iter().for_each(|domain| _ = entry.get_mut().remove(domain));
+        domains
+            .iter()
+            .for_each(|domain| _ = entry.get_mut().remove(domain));
         if entry.get().is_empty() {
             entry.remove();
         }
@@ -75,7 +77,9 @@ pub(crate) async fn pull(
 ) -> Result<(), RequestError> {
     while !domains.is_empty() {
         let asked: Vec<Domain> = domains.iter().take(wire::MAX_NAMES).cloned().collect();
-        let answer = overlay.request(from, wire::VALUES, wire::encode(&asked)).await?;
+        let answer = overlay
+            .request(from, wire::VALUES, wire::encode(&asked))
+            .await?;
         let parcels: Vec<Parcel> = wire::decode(&answer)?;
         // Whoever answers does so in order, and for at least one; the rest did not fit.
         let answered = parcels.len().max(1);
@@ -111,8 +115,14 @@ async fn pieces(
     }
     let mut whole: Vec<u8> = Vec::new();
     while whole.len() < bytes as usize {
-        let ask = PieceAsk { domain: domain.clone(), id, offset: whole.len() as u32 };
-        let piece = overlay.request(from, wire::PIECE, wire::encode(&ask)).await?;
+        let ask = PieceAsk {
+            domain: domain.clone(),
+            id,
+            offset: whole.len() as u32,
+        };
+        let piece = overlay
+            .request(from, wire::PIECE, wire::encode(&ask))
+            .await?;
         if piece.is_empty() {
             // It has changed meanwhile; a later wish fetches it anew.
             return Ok(None);

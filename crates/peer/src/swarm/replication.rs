@@ -20,7 +20,8 @@ use tokio::{
     time::{self, Instant},
 };
 
-/// Whoever does not answer within this is gone or overloaded, and fetches a copy later: the others must not wait for it.
+/// Whoever does not answer within this is gone or overloaded, and fetches a copy later: the others
+/// must not wait for it.
 const WITHIN: Duration = Duration::from_secs(2);
 
 /// So long a round waits for everybody; then it is enough that each change is with somebody.
@@ -42,8 +43,8 @@ pub(crate) struct Replication {
 }
 
 impl Replication {
-    /// Sends each change to all holders but this peer. When it returns, each has it or did not answer in time; one that is
-    /// only slow may still be at it, if another has the change.
+    /// Sends each change to all holders but this peer. When it returns, each has it or did not
+    /// answer in time; one that is only slow may still be at it, if another has the change.
     pub(crate) async fn send(self, deltas: Vec<Delta>) -> Reach {
         let (by_holder, mut unheld) = self.sort(deltas).await;
         let this = Arc::new(self);
@@ -54,14 +55,23 @@ impl Replication {
         let together = Instant::now() + TOGETHER;
         loop {
             let next = match unheld.is_empty() {
-                true => time::timeout_at(together, sends.join_next()).await.ok().flatten(),
+                true => time::timeout_at(together, sends.join_next())
+                    .await
+                    .ok()
+                    .flatten(),
                 false => sends.join_next().await,
             };
             let Some(told) = next else { break };
-            told.ok().flatten().into_iter().flatten().for_each(|domain| _ = unheld.remove(&domain));
+            told.ok()
+                .flatten()
+                .into_iter()
+                .flatten()
+                .for_each(|domain| _ = unheld.remove(&domain));
         }
         sends.detach_all();
-        Reach { unheld: unheld.into_iter().collect() }
+        Reach {
+            unheld: unheld.into_iter().collect(),
+        }
     }
 
     /// The changes by holder, and the domains that somebody has to hold.
@@ -70,8 +80,13 @@ impl Replication {
         let mut unheld = BTreeSet::new();
         for delta in deltas {
             let owners = self.overlay.owners(delta.domain.key(), COPIES).await;
-            let others = owners.iter().flatten().filter(|owner| **owner != self.overlay.me());
-            others.clone().for_each(|holder| by_holder.entry(*holder).or_default().push(delta.clone()));
+            let others = owners
+                .iter()
+                .flatten()
+                .filter(|owner| **owner != self.overlay.me());
+            others
+                .clone()
+                .for_each(|holder| by_holder.entry(*holder).or_default().push(delta.clone()));
             // With nobody else on the ring there is nobody to have it.
             if owners.is_err() || others.count() > 0 {
                 unheld.insert(delta.domain);
@@ -102,7 +117,10 @@ async fn send(
     let mut behind: Vec<Domain> = Vec::new();
     for frame in wire::portions(deltas, wire::MAX_NAMES) {
         let answer = ask(overlay, holder, wire::DELTAS, wire::encode(&frame)).await?;
-        for (delta, answer) in frame.into_iter().zip(wire::decode::<Vec<DeltaAnswer>>(&answer)?) {
+        for (delta, answer) in frame
+            .into_iter()
+            .zip(wire::decode::<Vec<DeltaAnswer>>(&answer)?)
+        {
             if matches!(answer, DeltaAnswer::Ahead | DeltaAnswer::Apart) {
                 puller.want(delta.domain.clone(), holder);
             }
@@ -128,7 +146,8 @@ async fn ask(
         .unwrap_or(Err(RequestError::TimedOut(WITHIN)))
 }
 
-/// A change that does not fit into a frame is only announced: the holder then fetches the whole copy.
+/// A change that does not fit into a frame is only announced: the holder then fetches the whole
+/// copy.
 fn fitting(delta: Delta) -> Delta {
     if wire::plain_bytes(&delta) <= wire::FRAME_BYTES {
         return delta;

@@ -19,16 +19,16 @@ use std::{
 };
 use tokio::{sync::mpsc, time};
 
-/// Questions are repeated for so long while the ring mends; then a page counts as new: a copy too many is better than
-/// a page lost.
+/// Questions are repeated for so long while the ring mends; then a page counts as new: a copy too
+/// many is better than a page lost.
 const PATIENCE: Duration = Duration::from_secs(20);
 const AGAIN: Duration = Duration::from_millis(500);
 /// Whoever does not answer within this may be gone; the ring is asked again who answers for it.
 const WITHIN: Duration = Duration::from_secs(2);
 /// A look-up that takes longer is tried again; its answer is remembered when it comes.
 const LOOK_UP_WITHIN: Duration = Duration::from_secs(1);
-/// Questions collect for so long when they have to travel. Processing lags downloading anyway (Apoidea §2.2), but what is not
-/// processed when a peer crashes is fetched again.
+/// Questions collect for so long when they have to travel. Processing lags downloading anyway
+/// (Apoidea §2.2), but what is not processed when a peer crashes is fetched again.
 const COLLECT: Duration = Duration::from_millis(120);
 /// Facts that wait to be sent to the holders of their copies; more are found by the next sweep.
 pub(crate) const MAX_NEWS: usize = 8192;
@@ -54,16 +54,27 @@ impl ContentIndex for RingIndex {
 }
 
 impl RingIndex {
-    /// Each owner is asked by itself: pages must not wait for an answer about others from a peer that is gone.
+    /// Each owner is asked by itself: pages must not wait for an answer about others from a peer
+    /// that is gone.
     async fn judge_everywhere(&self, questions: Vec<Question>) {
         let deadline = Instant::now() + PATIENCE;
-        let mut asked: FuturesUnordered<_> =
-            self.sort(questions).await.into_iter().map(|group| self.ask(group)).collect();
+        let mut asked: FuturesUnordered<_> = self
+            .sort(questions)
+            .await
+            .into_iter()
+            .map(|group| self.ask(group))
+            .collect();
         while let Some(open) = asked.next().await {
             if Instant::now() > deadline {
-                open.into_iter().for_each(|question| question.answer(Verdict::New));
+                open.into_iter()
+                    .for_each(|question| question.answer(Verdict::New));
             } else if !open.is_empty() {
-                asked.extend(self.sort(open).await.into_iter().map(|group| self.ask(group)));
+                asked.extend(
+                    self.sort(open)
+                        .await
+                        .into_iter()
+                        .map(|group| self.ask(group)),
+                );
             }
         }
     }
@@ -83,8 +94,14 @@ impl RingIndex {
         if self.tenancy.claim_to_fact(key) == Claim::Settled {
             return Some(self.overlay.me());
         }
-        let owners = time::timeout(LOOK_UP_WITHIN, self.overlay.owners(key, 1)).await.ok()?.ok()?;
-        owners.first().copied().filter(|owner| *owner != self.overlay.me())
+        let owners = time::timeout(LOOK_UP_WITHIN, self.overlay.owners(key, 1))
+            .await
+            .ok()?
+            .ok()?;
+        owners
+            .first()
+            .copied()
+            .filter(|owner| *owner != self.overlay.me())
     }
 
     /// Asks one peer, and gives back what it did not answer, after a while.
@@ -95,10 +112,15 @@ impl RingIndex {
         }
         let mut open = questions;
         if let Some(owner) = owner {
-            let asks = open.iter().map(|question| question.sight.clone().into()).collect::<Vec<_>>();
+            let asks = open
+                .iter()
+                .map(|question| question.sight.clone().into())
+                .collect::<Vec<_>>();
             let verdicts = self.verdicts(owner, asks).await;
             let rest = open.split_off(verdicts.len());
-            open.into_iter().zip(verdicts).for_each(|(question, verdict)| question.answer(verdict));
+            open.into_iter()
+                .zip(verdicts)
+                .for_each(|(question, verdict)| question.answer(verdict));
             open = rest;
         }
         if !open.is_empty() {
@@ -111,30 +133,64 @@ impl RingIndex {
     async fn verdicts(&self, owner: PeerId, asks: Vec<wire::ContentAsk>) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
         for asks in wire::portions(asks, wire::MAX_FACTS) {
-            let request = self.overlay.request(owner, wire::CONTENT, wire::encode(&asks));
-            let answer = time::timeout(WITHIN, request).await.ok().and_then(Result::ok);
+            let request = self
+                .overlay
+                .request(owner, wire::CONTENT, wire::encode(&asks));
+            let answer = time::timeout(WITHIN, request)
+                .await
+                .ok()
+                .and_then(Result::ok);
             let facts = answer.and_then(|answer| wire::decode::<Vec<Option<Fact>>>(&answer).ok());
-            let Some(facts) = facts.filter(|facts| facts.len() == asks.len()) else { break };
-            verdicts.extend(facts.into_iter().map(|fact| fact.map_or(Verdict::New, Verdict::Known)));
+            let Some(facts) = facts.filter(|facts| facts.len() == asks.len()) else {
+                break;
+            };
+            verdicts.extend(
+                facts
+                    .into_iter()
+                    .map(|fact| fact.map_or(Verdict::New, Verdict::Known)),
+            );
         }
         verdicts
     }
 }
 
 impl From<Sight> for wire::ContentAsk {
-    fn from(Sight { content, page, time }: Sight) -> Self {
-        wire::ContentAsk { content, page, time }
+    fn from(
+        Sight {
+            content,
+            page,
+            time,
+        }: Sight,
+    ) -> Self {
+        wire::ContentAsk {
+            content,
+            page,
+            time,
+        }
     }
 }
 
 impl From<wire::ContentAsk> for Sight {
-    fn from(wire::ContentAsk { content, page, time }: wire::ContentAsk) -> Self {
-        Sight { content, page, time }
+    fn from(
+        wire::ContentAsk {
+            content,
+            page,
+            time,
+        }: wire::ContentAsk,
+    ) -> Self {
+        Sight {
+            content,
+            page,
+            time,
+        }
     }
 }
 
 /// Sends new facts to the holders of their copies until the task is dropped.
-pub(crate) async fn spread_news(overlay: Arc<dyn Overlay>, mut news: mpsc::Receiver<(ContentHash, Fact)>) {
+pub(crate) async fn spread_news(
+    overlay: Arc<dyn Overlay>,
+    mut news: mpsc::Receiver<(ContentHash, Fact)>,
+) {
     let mut facts = Vec::new();
     while news.recv_many(&mut facts, MAX_NEWS).await > 0 {
         time::sleep(NEWS_EVERY).await;
@@ -143,12 +199,20 @@ pub(crate) async fn spread_news(overlay: Arc<dyn Overlay>, mut news: mpsc::Recei
         }
         let mut by_holder: HashMap<PeerId, wire::Facts> = HashMap::new();
         for (content, fact) in facts.drain(..) {
-            let owners = overlay.owners(content.key(), COPIES).await.unwrap_or_default();
+            let owners = overlay
+                .owners(content.key(), COPIES)
+                .await
+                .unwrap_or_default();
             for owner in owners.into_iter().filter(|owner| *owner != overlay.me()) {
-                by_holder.entry(owner).or_default().push((content, fact.clone()));
+                by_holder
+                    .entry(owner)
+                    .or_default()
+                    .push((content, fact.clone()));
             }
         }
-        let sends = by_holder.into_iter().map(|(holder, facts)| send_facts(overlay.as_ref(), holder, facts));
+        let sends = by_holder
+            .into_iter()
+            .map(|(holder, facts)| send_facts(overlay.as_ref(), holder, facts));
         future::join_all(sends).await;
     }
 }
@@ -156,7 +220,10 @@ pub(crate) async fn spread_news(overlay: Arc<dyn Overlay>, mut news: mpsc::Recei
 /// Sends facts to a holder; says whether it has them.
 pub(crate) async fn send_facts(overlay: &dyn Overlay, holder: PeerId, facts: wire::Facts) -> bool {
     for facts in wire::portions(facts, wire::MAX_FACTS) {
-        if let Err(error) = overlay.request(holder, wire::FACTS, wire::encode(&facts)).await {
+        if let Err(error) = overlay
+            .request(holder, wire::FACTS, wire::encode(&facts))
+            .await
+        {
             tracing::debug!(?holder, %error, "content facts were not delivered");
             return false;
         }

@@ -1,7 +1,9 @@
-//! Taking over and handing over parts of the ring, whatever the reason: a join, a leave, a crash, a return.
+//! Taking over and handing over parts of the ring, whatever the reason: a join, a leave, a crash, a
+//! return.
 //!
-//! Whoever gains an arc asks all who may have held it which domains they have and how new their copies are, fetches what
-//! is newer than its own, and only then acts on the arc. Whoever loses one stops crawling it, and offers what it has.
+//! Whoever gains an arc asks all who may have held it which domains they have and how new their
+//! copies are, fetches what is newer than its own, and only then acts on the arc. Whoever loses one
+//! stops crawling it, and offers what it has.
 
 use super::{
     COPIES, holdings,
@@ -26,12 +28,14 @@ use tokio::{
     time,
 };
 
-/// A former owner may still be finishing fetches, or not know yet that it is not the owner any more.
+/// A former owner may still be finishing fetches, or not know yet that it is not the owner any
+/// more.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Whoever is there answers within this.
 const LAST_WORDS: Duration = Duration::from_millis(2500);
 const AGAIN: Duration = Duration::from_millis(200);
-/// A tick that comes so much late means that the machine slept: meanwhile others may have taken over.
+/// A tick that comes so much late means that the machine slept: meanwhile others may have taken
+/// over.
 const ASLEEP: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_secs(1);
 
@@ -79,10 +83,15 @@ impl Settler {
     }
 
     /// Until this peer has a place on the ring, or knows that it is alone, nothing is its own.
-    async fn wait_for_a_place(&self, changes: &mut Receiver<ArcChange>) -> (RingArc, Option<PeerId>) {
+    async fn wait_for_a_place(
+        &self,
+        changes: &mut Receiver<ArcChange>,
+    ) -> (RingArc, Option<PeerId>) {
         let mut place = (whole_ring(), None);
         while !self.overlay.owns(self.overlay.me().key()) {
-            if let Ok(Ok(ArcChange::Gained { arc, from })) = time::timeout(AGAIN, changes.recv()).await {
+            if let Ok(Ok(ArcChange::Gained { arc, from })) =
+                time::timeout(AGAIN, changes.recv()).await
+            {
                 place = (arc, from);
             }
         }
@@ -120,20 +129,24 @@ impl Settler {
         self.sweeper.hurry();
     }
 
-    /// Fetches what others have and this peer lacks: content facts first, which are `unsettled` then no more. Whoever is on
-    /// the ring is asked until it has answered: without its word this peer would begin from nothing what is done already.
+    /// Fetches what others have and this peer lacks: content facts first, which are `unsettled`
+    /// then no more. Whoever is on the ring is asked until it has answered: without its word this
+    /// peer would begin from nothing what is done already.
     async fn hear(&self, arc: RingArc, from: Option<PeerId>, unsettled: RingArc) {
         let begun = Instant::now();
         let facts = async {
             let sources = self.sources(arc, from).await;
-            let facts = sources.iter().map(|source| time::timeout(LAST_WORDS, self.facts(*source, arc)));
+            let facts = sources
+                .iter()
+                .map(|source| time::timeout(LAST_WORDS, self.facts(*source, arc)));
             future::join_all(facts).await;
             self.tenancy.settle_facts(unsettled);
         };
         let domains = async {
             let mut heard = BTreeSet::new();
             while begun.elapsed() < PATIENCE {
-                // A last owner that is not on the ring any more has left, and answers at once, or it is dead.
+                // A last owner that is not on the ring any more has left, and answers at once, or
+                // it is dead.
                 let from = from.filter(|_| begun.elapsed() < LAST_WORDS);
                 let sources = self.sources(arc, from).await.into_iter();
                 let open: Vec<PeerId> = sources.filter(|source| !heard.contains(source)).collect();
@@ -148,10 +161,13 @@ impl Settler {
         future::join(facts, domains).await;
     }
 
-    /// Fetches what some peers have and this one lacks; gives those that have told and given everything.
+    /// Fetches what some peers have and this one lacks; gives those that have told and given
+    /// everything.
     async fn hear_from(&self, sources: Vec<PeerId>, arc: RingArc) -> Vec<PeerId> {
         let censuses = sources.into_iter().map(|source| async move {
-            let census = time::timeout(LAST_WORDS, self.census(source, arc)).await.ok()?;
+            let census = time::timeout(LAST_WORDS, self.census(source, arc))
+                .await
+                .ok()?;
             match census {
                 Ok(held) => Some((source, held)),
                 Err(error) => {
@@ -160,21 +176,28 @@ impl Settler {
                 }
             }
         });
-        let told: Vec<_> = future::join_all(censuses).await.into_iter().flatten().collect();
+        let told: Vec<_> = future::join_all(censuses)
+            .await
+            .into_iter()
+            .flatten()
+            .collect();
         let mut heard: BTreeSet<PeerId> = told.iter().map(|(source, _)| *source).collect();
-        let fetched = self.choose(told).into_iter().map(|(source, domains)| async move {
-            let count = domains.len();
-            match puller::pull(self.overlay.as_ref(), &self.orders, source, domains).await {
-                Ok(()) => {
-                    tracing::debug!(?source, count, "copies were fetched");
-                    None
+        let fetched = self
+            .choose(told)
+            .into_iter()
+            .map(|(source, domains)| async move {
+                let count = domains.len();
+                match puller::pull(self.overlay.as_ref(), &self.orders, source, domains).await {
+                    Ok(()) => {
+                        tracing::debug!(?source, count, "copies were fetched");
+                        None
+                    }
+                    Err(error) => {
+                        tracing::warn!(?source, count, %error, "copies were not fetched");
+                        Some(source)
+                    }
                 }
-                Err(error) => {
-                    tracing::warn!(?source, count, %error, "copies were not fetched");
-                    Some(source)
-                }
-            }
-        });
+            });
         for source in future::join_all(fetched).await.into_iter().flatten() {
             heard.remove(&source);
         }
@@ -184,20 +207,41 @@ impl Settler {
     /// Who may have held keys of the arc: those who come after this peer, and its last owner.
     async fn sources(&self, arc: RingArc, from: Option<PeerId>) -> Vec<PeerId> {
         let me = self.overlay.me();
-        let key = if arc == whole_ring() { me.key() } else { arc.to };
-        let next = self.overlay.owners(key, COPIES + 1).await.unwrap_or_default();
+        let key = if arc == whole_ring() {
+            me.key()
+        } else {
+            arc.to
+        };
+        let next = self
+            .overlay
+            .owners(key, COPIES + 1)
+            .await
+            .unwrap_or_default();
         let last = from.filter(|from| !next.contains(from));
-        next.into_iter().chain(last).filter(|peer| *peer != me).collect()
+        next.into_iter()
+            .chain(last)
+            .filter(|peer| *peer != me)
+            .collect()
     }
 
     /// What a peer holds of an arc.
-    async fn census(&self, source: PeerId, arc: RingArc) -> Result<Vec<(Domain, Versions)>, RequestError> {
+    async fn census(
+        &self,
+        source: PeerId,
+        arc: RingArc,
+    ) -> Result<Vec<(Domain, Versions)>, RequestError> {
         let (mut held, mut after) = (Vec::new(), None);
         loop {
             let ask = wire::encode(&CensusAsk { arc, after });
             let answer = self.overlay.request(source, wire::CENSUS, ask).await?;
-            let CensusPage { held: page, after: next } = wire::decode(&answer)?;
-            held.extend(page.into_iter().filter(|(domain, _)| self.overlay.owns(domain.key())));
+            let CensusPage {
+                held: page,
+                after: next,
+            } = wire::decode(&answer)?;
+            held.extend(
+                page.into_iter()
+                    .filter(|(domain, _)| self.overlay.owns(domain.key())),
+            );
             match next {
                 Some(next) => after = Some(next),
                 None => return Ok(held),
@@ -205,13 +249,17 @@ impl Settler {
         }
     }
 
-    /// From whom to fetch what, so that nothing is lacking afterwards: the latest copies first, and of the others those
-    /// that contain something else.
-    fn choose(&self, heard: Vec<(PeerId, Vec<(Domain, Versions)>)>) -> BTreeMap<PeerId, Vec<Domain>> {
+    /// From whom to fetch what, so that nothing is lacking afterwards: the latest copies first, and
+    /// of the others those that contain something else.
+    fn choose(
+        &self,
+        heard: Vec<(PeerId, Vec<(Domain, Versions)>)>,
+    ) -> BTreeMap<PeerId, Vec<Domain>> {
         let mut copies: BTreeMap<Domain, Vec<(Versions, PeerId)>> = BTreeMap::new();
         for (source, held) in heard {
-            held.into_iter()
-                .for_each(|(domain, versions)| copies.entry(domain).or_default().push((versions, source)));
+            held.into_iter().for_each(|(domain, versions)| {
+                copies.entry(domain).or_default().push((versions, source))
+            });
         }
         let mut wanted: BTreeMap<PeerId, Vec<Domain>> = BTreeMap::new();
         for (domain, mut copies) in copies {
@@ -232,13 +280,20 @@ impl Settler {
         let mut after = None;
         loop {
             let ask = wire::encode(&FactsAsk { arc, after });
-            let Ok(answer) = self.overlay.request(source, wire::FACTS_IN, ask).await else { return };
-            let Ok(facts) = wire::decode::<wire::Facts>(&answer) else { return };
-            let Some((last, _)) = facts.last() else { return };
+            let Ok(answer) = self.overlay.request(source, wire::FACTS_IN, ask).await else {
+                return;
+            };
+            let Ok(facts) = wire::decode::<wire::Facts>(&answer) else {
+                return;
+            };
+            let Some((last, _)) = facts.last() else {
+                return;
+            };
             after = Some(last.key());
             let mut commit = Commit::new();
             for (content, fact) in facts {
-                if self.overlay.owns(content.key()) && matches!(self.store.fact(&content), Ok(None)) {
+                if self.overlay.owns(content.key()) && matches!(self.store.fact(&content), Ok(None))
+                {
                     commit.put_fact(&content, fact);
                 }
             }

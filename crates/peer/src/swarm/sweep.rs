@@ -1,7 +1,9 @@
-//! The slow comparison of everything held with those who should hold it: what the quick ways missed, it finds.
+//! The slow comparison of everything held with those who should hold it: what the quick ways
+//! missed, it finds.
 //!
-//! Owners and holders of copies offer what they have to each other; whoever holds something that is not for it any more
-//! offers it to the owner and forgets it once the owner has it. An offer is a name and its versions; who lacks it fetches it.
+//! Owners and holders of copies offer what they have to each other; whoever holds something that is
+//! not for it any more offers it to the owner and forgets it once the owner has it. An offer is a
+//! name and its versions; who lacks it fetches it.
 
 use super::{
     COPIES,
@@ -19,7 +21,8 @@ use apoidea_store::{Commit, Store};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{sync::Notify, time};
 
-/// How often everything is compared although nothing seems to have changed. 100,000 domains take 2 MB each time.
+/// How often everything is compared although nothing seems to have changed. 100,000 domains take 2
+/// MB each time.
 const EVERY: Duration = Duration::from_secs(600);
 /// How often the neighbourhood is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -65,7 +68,8 @@ impl Sweeper {
                 }
                 neighbours = now;
                 let me = self.overlay.me();
-                self.tenancy.note_neighbours(neighbours.iter().copied().filter(|peer| *peer != me));
+                self.tenancy
+                    .note_neighbours(neighbours.iter().copied().filter(|peer| *peer != me));
             }
             if time::Instant::now() >= next {
                 next = time::Instant::now() + EVERY;
@@ -104,7 +108,10 @@ impl Sweeper {
                 }
                 let versions = decode_state(&domain, &bytes).versions;
                 for (to, role) in self.addressees(domain.key(), only).await {
-                    offers.entry((to, role)).or_default().push((domain.clone(), versions.clone()));
+                    offers
+                        .entry((to, role))
+                        .or_default()
+                        .push((domain.clone(), versions.clone()));
                 }
             }
             for ((to, role), offers) in offers {
@@ -119,10 +126,17 @@ impl Sweeper {
             return vec![(to, Role::Holder)];
         }
         let me = self.overlay.me();
-        let Ok(owners) = self.overlay.owners(key, COPIES).await else { return Vec::new() };
-        let Some((&owner, holders)) = owners.split_first() else { return Vec::new() };
+        let Ok(owners) = self.overlay.owners(key, COPIES).await else {
+            return Vec::new();
+        };
+        let Some((&owner, holders)) = owners.split_first() else {
+            return Vec::new();
+        };
         match () {
-            () if owner == me => holders.iter().map(|holder| (*holder, Role::Owner)).collect(),
+            () if owner == me => holders
+                .iter()
+                .map(|holder| (*holder, Role::Owner))
+                .collect(),
             // A holder may have been the owner for a moment, and know what nobody else does.
             () if holders.contains(&me) => vec![(owner, Role::Holder)],
             () => vec![(owner, Role::Former)],
@@ -131,14 +145,21 @@ impl Sweeper {
 
     async fn offer(&self, to: PeerId, role: Role, offers: Offers) {
         for offers in wire::portions(offers, wire::MAX_NAMES) {
-            let answer = self.overlay.request(to, wire::OFFER, wire::encode(&offers)).await;
-            let Some(answers) = answer.ok().and_then(|answer| wire::decode::<Vec<OfferAnswer>>(&answer).ok())
+            let answer = self
+                .overlay
+                .request(to, wire::OFFER, wire::encode(&offers))
+                .await;
+            let Some(answers) = answer
+                .ok()
+                .and_then(|answer| wire::decode::<Vec<OfferAnswer>>(&answer).ok())
             else {
                 return;
             };
             for ((domain, versions), answer) in offers.into_iter().zip(answers) {
                 match (answer, role) {
-                    (OfferAnswer::Newer, Role::Owner | Role::Holder) => self.puller.want(domain, to),
+                    (OfferAnswer::Newer, Role::Owner | Role::Holder) => {
+                        self.puller.want(domain, to)
+                    }
                     (OfferAnswer::Held | OfferAnswer::Newer, Role::Former) => {
                         self.orders.tell(SwarmOrder::Forget(domain, versions)).await;
                     }
@@ -153,13 +174,17 @@ impl Sweeper {
         let everything = whole_ring();
         let mut from = everything.from;
         loop {
-            let Ok(page) = self.store.facts_in(from, everything.to, AT_ONCE) else { return };
+            let Ok(page) = self.store.facts_in(from, everything.to, AT_ONCE) else {
+                return;
+            };
             let Some((last, _)) = page.last() else { return };
             from = last.key();
             let is_end = page.len() < AT_ONCE || from == everything.to;
             let mut moving: BTreeMap<PeerId, wire::Facts> = BTreeMap::new();
             for (content, fact) in page {
-                let Ok(owners) = self.overlay.owners(content.key(), COPIES).await else { continue };
+                let Ok(owners) = self.overlay.owners(content.key(), COPIES).await else {
+                    continue;
+                };
                 let is_ours = owners.contains(&self.overlay.me());
                 if let Some(&owner) = owners.first().filter(|_| !is_ours) {
                     moving.entry(owner).or_default().push((content, fact));
@@ -179,7 +204,9 @@ impl Sweeper {
             return;
         }
         let mut commit = Commit::new();
-        facts.iter().for_each(|(content, _)| commit.remove_fact(content));
+        facts
+            .iter()
+            .for_each(|(content, _)| commit.remove_fact(content));
         if let Err(error) = self.store.apply(&commit) {
             tracing::warn!(%error, "content facts that moved away stay here too");
         }

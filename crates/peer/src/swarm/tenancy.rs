@@ -1,4 +1,5 @@
-//! Which keys this peer may act on now: those of its own arc, once the copies of whoever owned them before are here.
+//! Which keys this peer may act on now: those of its own arc, once the copies of whoever owned them
+//! before are here.
 
 use apoidea_model::{Key, PeerId};
 use apoidea_overlay::{Arc as RingArc, Overlay};
@@ -9,8 +10,8 @@ pub(crate) struct Tenancy {
     overlay: Arc<dyn Overlay>,
     /// Parts of the ring whose former holders were not heard yet about domains.
     domains: Unsettled,
-    /// The same for content facts, which come first: pages under way wait for them, and a former owner lets those end
-    /// before it hands its domains over.
+    /// The same for content facts, which come first: pages under way wait for them, and a former
+    /// owner lets those end before it hands its domains over.
     facts: Unsettled,
     /// The next peers on the ring.
     neighbours: RwLock<Arc<[PeerId]>>,
@@ -31,7 +32,12 @@ impl Tenancy {
     /// Nothing is settled: the last run of this peer may have been long ago.
     pub(crate) fn new(overlay: Arc<dyn Overlay>) -> Self {
         let (domains, facts) = (Unsettled::everything(), Unsettled::everything());
-        Tenancy { overlay, domains, facts, neighbours: Default::default() }
+        Tenancy {
+            overlay,
+            domains,
+            facts,
+            neighbours: Default::default(),
+        }
     }
 
     /// Whose the domain at this key is.
@@ -64,11 +70,17 @@ impl Tenancy {
 
     /// The next peers on the ring, this one not among them.
     pub(crate) fn neighbours(&self) -> Arc<[PeerId]> {
-        self.neighbours.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.neighbours
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub(crate) fn note_neighbours(&self, neighbours: impl Iterator<Item = PeerId>) {
-        *self.neighbours.write().unwrap_or_else(PoisonError::into_inner) = neighbours.collect();
+        *self
+            .neighbours
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = neighbours.collect();
     }
 
     pub(crate) fn unsettle(&self, arc: RingArc) {
@@ -96,11 +108,18 @@ impl Unsettled {
     }
 
     fn contains(&self, key: Key) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).iter().any(|arc| arc.contains(key))
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .any(|arc| arc.contains(key))
     }
 
     fn add(&self, arc: RingArc) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).push(arc);
+        self.0
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(arc);
     }
 
     fn remove(&self, arc: RingArc) {
@@ -114,5 +133,8 @@ impl Unsettled {
 /// The arc that holds every key.
 pub(crate) fn whole_ring() -> RingArc {
     let zero = Key::from_bytes([0; 32]);
-    RingArc { from: zero, to: zero }
+    RingArc {
+        from: zero,
+        to: zero,
+    }
 }

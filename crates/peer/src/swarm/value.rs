@@ -58,18 +58,26 @@ pub(crate) enum Unsound {
 }
 
 impl Value {
-    /// What the store knows; none if the domain is unknown. The versions are read first: what changes
-    /// meanwhile comes again with the next delta.
+    /// What the store knows; none if the domain is unknown. The versions are read first: what
+    /// changes meanwhile comes again with the next delta.
     pub(crate) fn read(store: &Store, domain: &Domain) -> Result<Option<Self>, ReadError> {
-        let Some(bytes) = store.domain(domain)? else { return Ok(None) };
+        let Some(bytes) = store.domain(domain)? else {
+            return Ok(None);
+        };
         let state = decode_state(domain, &bytes);
         let hashes = store.seen(domain).collect::<Result<Vec<_>, _>>()?;
-        let reduced =
-            state.reductions.has_room().then(|| ReducedSeen::pack(hashes.iter().copied())).flatten();
+        let reduced = state
+            .reductions
+            .has_room()
+            .then(|| ReducedSeen::pack(hashes.iter().copied()))
+            .flatten();
         let seen = reduced.map_or(Seen::Whole(hashes), Seen::Reduced);
         let queue = store.pending(domain, None, MAX_QUEUE)?;
-        let errands =
-            store.errands_of(domain)?.into_iter().map(|errand| (errand.slot, errand.links)).collect();
+        let errands = store
+            .errands_of(domain)?
+            .into_iter()
+            .map(|errand| (errand.slot, errand.links))
+            .collect();
         Ok(Some(Value {
             versions: state.versions.clone(),
             state: encode_state(&state),
@@ -84,10 +92,15 @@ impl Value {
         if self.versions.latest().begun() > now + CLOCK_ERROR {
             return Err(Unsound::Tenure);
         }
-        if self.queue.iter().any(|pending| pending.url.host() != domain.as_str()) {
+        if self
+            .queue
+            .iter()
+            .any(|pending| pending.url.host() != domain.as_str())
+        {
             return Err(Unsound::OtherDomain);
         }
-        let mut state: DomainState = postcard::from_bytes(&self.state).map_err(|_| Unsound::State)?;
+        let mut state: DomainState =
+            postcard::from_bytes(&self.state).map_err(|_| Unsound::State)?;
         let (seen, reductions) = self.seen.unpack(std::mem::take(&mut state.reductions))?;
         if !reductions.is_sound() {
             return Err(Unsound::Reductions);
@@ -96,7 +109,12 @@ impl Value {
         state.reductions = reductions;
         state.counters.queued = self.queue.len() as u64;
         state.counters.admitted = state.counters.admitted.max(seen.len() as u64);
-        Ok(Sound { state, seen, queue: self.queue, errands: self.errands })
+        Ok(Sound {
+            state,
+            seen,
+            queue: self.queue,
+            errands: self.errands,
+        })
     }
 
     /// Bytes that stand for seen URLs.
@@ -109,7 +127,9 @@ impl Value {
 impl Seen {
     fn unpack(self, reductions: Reductions) -> Result<(Vec<UrlHash>, Reductions), InvalidSeen> {
         match self {
-            Seen::Reduced(reduced) => Ok((reduced.unpack()?, reductions.after(reduced.reduction()))),
+            Seen::Reduced(reduced) => {
+                Ok((reduced.unpack()?, reductions.after(reduced.reduction())))
+            }
             Seen::Whole(hashes) => Ok((hashes, reductions)),
         }
     }
@@ -129,8 +149,14 @@ mod tests {
         let url = |i: u32| PageUrl::parse(&format!("http://a.test/{i}")).unwrap();
         let mut commit = Commit::new();
         commit.put_domain(&domain, encode_state(&DomainState::default()));
-        commit.append_seen(&domain, &(0..1000).map(|i| url(i).hash()).collect::<Vec<_>>());
-        let slot = Slot { rank: 0, sequence: 7 };
+        commit.append_seen(
+            &domain,
+            &(0..1000).map(|i| url(i).hash()).collect::<Vec<_>>(),
+        );
+        let slot = Slot {
+            rank: 0,
+            sequence: 7,
+        };
         let pending = Pending {
             slot,
             url: url(3),
@@ -142,11 +168,24 @@ mod tests {
         commit.put_pending(&domain, &pending);
         store.commit(&commit).unwrap();
         let value = Value::read(&store, &domain).unwrap().unwrap();
-        assert!(value.seen_bytes() < 3500, "{} bytes for 1000 URLs", value.seen_bytes());
+        assert!(
+            value.seen_bytes() < 3500,
+            "{} bytes for 1000 URLs",
+            value.seen_bytes()
+        );
         let sound = value.clone().check(&domain, Time::ZERO).unwrap();
-        let knows = |i| sound.state.reductions.forms(url(i).hash()).any(|form| sound.seen.contains(&form));
+        let knows = |i| {
+            sound
+                .state
+                .reductions
+                .forms(url(i).hash())
+                .any(|form| sound.seen.contains(&form))
+        };
         assert!((0..1000).all(knows) && !(1000..2000).any(knows));
         assert_eq!(sound.queue, [pending]);
-        assert!(matches!(value.check(&"b.test".parse().unwrap(), Time::ZERO), Err(Unsound::OtherDomain)));
+        assert!(matches!(
+            value.check(&"b.test".parse().unwrap(), Time::ZERO),
+            Err(Unsound::OtherDomain)
+        ));
     }
 }

@@ -1,4 +1,5 @@
-//! What peers say to each other about the crawl, as bytes: compact, compressed where it pays, and bounded.
+//! What peers say to each other about the crawl, as bytes: compact, compressed where it pays, and
+//! bounded.
 
 use super::{change::Delta, value::Value};
 use apoidea_crawl::Versions;
@@ -38,7 +39,8 @@ pub(crate) const LEASED: Kind = Kind::free(11);
 
 /// Bytes of a message that certainly fit into a frame, with room for what surrounds them.
 pub(crate) const FRAME_BYTES: usize = 56 * 1024;
-/// Domains named in one message: 500 of the longest names fit into a frame when compressed a little.
+/// Domains named in one message: 500 of the longest names fit into a frame when compressed a
+/// little.
 pub(crate) const MAX_NAMES: usize = 500;
 /// Facts in one message: a hash and a URL each.
 pub(crate) const MAX_FACTS: usize = 256;
@@ -52,7 +54,8 @@ const MAX_PLAIN_BYTES: usize = 1 << 20;
 const PLAIN: u8 = 0;
 const DEFLATED: u8 = 1;
 
-/// Which links of a batch were not taken, by their place in it: they belong to somebody else, or it is too early to say.
+/// Which links of a batch were not taken, by their place in it: they belong to somebody else, or it
+/// is too early to say.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LinksAnswer {
     pub declined: Vec<u16>,
@@ -151,7 +154,9 @@ fn deflate(plain: &[u8]) -> Option<Vec<u8>> {
     let mut compressor = Compressor::new(level);
     let head = 1 + size_of::<u32>();
     let mut bytes = vec![0; head + compressor.deflate_compress_bound(plain.len())];
-    let length = compressor.deflate_compress(plain, &mut bytes[head..]).ok()?;
+    let length = compressor
+        .deflate_compress(plain, &mut bytes[head..])
+        .ok()?;
     bytes[0] = DEFLATED;
     bytes[1..head].copy_from_slice(&u32::try_from(plain.len()).ok()?.to_le_bytes());
     bytes.truncate(head + length);
@@ -171,10 +176,13 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
 
 fn inflate(bytes: &[u8]) -> Option<Vec<u8>> {
     let (length, deflated) = bytes.split_first_chunk()?;
-    let length =
-        usize::try_from(u32::from_le_bytes(*length)).ok().filter(|&length| length <= MAX_PLAIN_BYTES)?;
+    let length = usize::try_from(u32::from_le_bytes(*length))
+        .ok()
+        .filter(|&length| length <= MAX_PLAIN_BYTES)?;
     let mut plain = vec![0; length];
-    let written = Decompressor::new().deflate_decompress(deflated, &mut plain).ok()?;
+    let written = Decompressor::new()
+        .deflate_decompress(deflated, &mut plain)
+        .ok()?;
     (written == length).then_some(plain)
 }
 
@@ -207,8 +215,9 @@ mod tests {
 
     #[test]
     fn messages_come_back_and_repetition_is_squeezed_out() {
-        let names: Vec<Domain> =
-            (0..500).map(|i| format!("host-{i}.example.test").parse().unwrap()).collect();
+        let names: Vec<Domain> = (0..500)
+            .map(|i| format!("host-{i}.example.test").parse().unwrap())
+            .collect();
         let bytes = encode(&names);
         assert!(bytes.len() < plain_bytes(&names) / 3);
         assert_eq!(decode::<Vec<Domain>>(&bytes).unwrap(), names);
@@ -220,7 +229,9 @@ mod tests {
         let items: Vec<Vec<u8>> = (0..100).map(|i| vec![i; 2000]).collect();
         let portions = portions(items.clone(), 20);
         assert!(
-            portions.iter().all(|portion| portion.len() <= 20 && plain_bytes(portion) <= FRAME_BYTES + 8)
+            portions
+                .iter()
+                .all(|portion| portion.len() <= 20 && plain_bytes(portion) <= FRAME_BYTES + 8)
         );
         assert_eq!(portions.concat(), items);
     }
@@ -229,9 +240,18 @@ mod tests {
     fn bombs_and_noise_are_refused() {
         let zeros = encode(&vec![0u8; MAX_PLAIN_BYTES + 10]);
         assert_eq!(decode::<Vec<u8>>(&zeros).unwrap_err(), Refusal::Malformed);
-        for noise in [&b""[..], b"\x01", b"\x01\xff\xff\xff\xff", b"\x02abc", b"\x01\x05\0\0\0abc", b"\0\xff"]
-        {
-            assert_eq!(decode::<Vec<Domain>>(noise).unwrap_err(), Refusal::Malformed);
+        for noise in [
+            &b""[..],
+            b"\x01",
+            b"\x01\xff\xff\xff\xff",
+            b"\x02abc",
+            b"\x01\x05\0\0\0abc",
+            b"\0\xff",
+        ] {
+            assert_eq!(
+                decode::<Vec<Domain>>(noise).unwrap_err(),
+                Refusal::Malformed
+            );
         }
     }
 }

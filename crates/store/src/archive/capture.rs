@@ -20,7 +20,8 @@ pub struct Capture {
     pub response: Head,
     /// The body with transfer and content encodings undone.
     pub body: Bytes,
-    /// SHA-256 of `body`, where it is known already; see [`ContentHash::with_digest`](apoidea_model::ContentHash).
+    /// SHA-256 of `body`, where it is known already; see
+    /// [`ContentHash::with_digest`](apoidea_model::ContentHash).
     pub digest: Option<[u8; 32]>,
     /// Is this content new?
     pub kind: CaptureKind,
@@ -67,7 +68,8 @@ pub enum Truncation {
 }
 
 impl Capture {
-    /// Turns the capture into compressed records, on any thread. Appending them is then only a write.
+    /// Turns the capture into compressed records, on any thread. Appending them is then only a
+    /// write.
     pub fn encode(&self, encoder: &mut Encoder) -> EncodedRecords {
         encoder.encode(self)
     }
@@ -77,7 +79,9 @@ impl Head {
     /// The first value of a header, whatever the case of its name.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         let mut headers = self.headers.iter();
-        headers.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| &value[..])
+        headers
+            .find(|(other, _)| other.eq_ignore_ascii_case(name))
+            .map(|(_, value)| &value[..])
     }
 
     /// The status code in the first line of a response.
@@ -153,7 +157,10 @@ pub(super) mod tests {
             headers: vec![("content-type".to_owned(), value.to_vec())],
             ..Head::default()
         };
-        assert_eq!(head(b"Text/HTML ; x=y").media_type().as_deref(), Some("text/html"));
+        assert_eq!(
+            head(b"Text/HTML ; x=y").media_type().as_deref(),
+            Some("text/html")
+        );
         for bad in [&b""[..], b"a b", b"\xff", b"\"", b";"] {
             assert_eq!(head(bad).media_type(), None, "{bad:?}");
         }

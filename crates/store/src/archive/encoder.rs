@@ -1,8 +1,8 @@
 //! Captures to WARC/1.1 records, each one gzip member.
 //!
-//! Bodies are stored decoded, so the headers that described the encoding are renamed and the length rewritten, as
-//! Common Crawl does; a reader then needs nothing but the record. Compression state and buffers are reused, since
-//! setting them up costs as much as compressing a small record.
+//! Bodies are stored decoded, so the headers that described the encoding are renamed and the length
+//! rewritten, as Common Crawl does; a reader then needs nothing but the record. Compression state
+//! and buffers are reused, since setting them up costs as much as compressing a small record.
 
 use super::{
     Capture, CaptureKind, Head,
@@ -17,7 +17,8 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 
 const REVISIT_PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
-const FORMAT_URL: &str = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
+const FORMAT_URL: &str =
+    "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
 
 /// Makes records; one per thread.
 pub struct Encoder {
@@ -53,7 +54,9 @@ impl EncodedRecords {
 
 impl fmt::Debug for Encoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Encoder").field("ids", &self.ids).finish_non_exhaustive()
+        f.debug_struct("Encoder")
+            .field("ids", &self.ids)
+            .finish_non_exhaustive()
     }
 }
 
@@ -70,7 +73,9 @@ impl Encoder {
     }
 
     pub(super) fn encode(&mut self, capture: &Capture) -> EncodedRecords {
-        let digest = capture.digest.unwrap_or_else(|| Sha256::digest(&capture.body).into());
+        let digest = capture
+            .digest
+            .unwrap_or_else(|| Sha256::digest(&capture.body).into());
         let id = self.ids.draw();
         self.records.clear();
         self.add_request(capture, id);
@@ -120,22 +125,28 @@ impl Encoder {
     fn add_response(&mut self, capture: &Capture, id: RecordId, digest: &[u8; 32]) {
         let head = self.head_of("response", capture, Some(id));
         let head = head.field("Content-Type", "application/http; msgtype=response");
-        let head =
-            with_truncation(with_address(head, capture), capture).digest("WARC-Payload-Digest", digest);
+        let head = with_truncation(with_address(head, capture), capture)
+            .digest("WARC-Payload-Digest", digest);
         self.block.clear();
         push_decoded_head(&mut self.block, &capture.response, capture.body.len());
         self.add_record(head, &capture.body);
     }
 
-    fn add_revisit(&mut self, capture: &Capture, original: (&str, Time), id: RecordId, digest: &[u8; 32]) {
+    fn add_revisit(
+        &mut self,
+        capture: &Capture,
+        original: (&str, Time),
+        id: RecordId,
+        digest: &[u8; 32],
+    ) {
         let head = self.head_of("revisit", capture, Some(id));
         let head = head
             .field("Content-Type", "application/http; msgtype=response")
             .field("WARC-Profile", REVISIT_PROFILE)
             .field("WARC-Refers-To-Target-URI", original.0)
             .field("WARC-Refers-To-Date", Timestamp::from(original.1));
-        let head =
-            with_truncation(with_address(head, capture), capture).digest("WARC-Payload-Digest", digest);
+        let head = with_truncation(with_address(head, capture), capture)
+            .digest("WARC-Payload-Digest", digest);
         self.block.clear();
         push_decoded_head(&mut self.block, &capture.response, capture.body.len());
         self.add_block(head);
@@ -146,8 +157,9 @@ impl Encoder {
             return;
         }
         let head = self.head_of("metadata", capture, None);
-        let head =
-            head.field("WARC-Concurrent-To", response).field("Content-Type", "application/warc-fields");
+        let head = head
+            .field("WARC-Concurrent-To", response)
+            .field("Content-Type", "application/warc-fields");
         self.block.clear();
         for (name, value) in &capture.metadata {
             push_field(&mut self.block, name, value);
@@ -169,11 +181,15 @@ impl Encoder {
         self.add_record(head.digest("WARC-Block-Digest", &digest), b"");
     }
 
-    /// The same with a body behind the block. Such a record has no digest of its block: that of the payload covers all
-    /// that matters, and hashing every page once more is a twentieth of what a page costs.
+    /// The same with a body behind the block. Such a record has no digest of its block: that of the
+    /// payload covers all that matters, and hashing every page once more is a twentieth of what a
+    /// page costs.
     fn add_record(&mut self, head: RecordHead, body: &[u8]) {
         head.finish(self.block.len() + body.len(), &mut self.head);
-        self.gzip.member(&[&self.head, &self.block, body, b"\r\n\r\n"], &mut self.records);
+        self.gzip.member(
+            &[&self.head, &self.block, body, b"\r\n\r\n"],
+            &mut self.records,
+        );
     }
 
     /// The records made so far, in memory of exactly their size.
@@ -238,7 +254,13 @@ fn push_line(block: &mut Vec<u8>, text: &[u8]) {
 
 /// A line break inside a stranger's header would let it forge the headers that follow.
 fn push_without_breaks(block: &mut Vec<u8>, text: &[u8]) {
-    let replaced = text.iter().map(|&byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { byte });
+    let replaced = text.iter().map(|&byte| {
+        if matches!(byte, b'\r' | b'\n' | 0) {
+            b' '
+        } else {
+            byte
+        }
+    });
     block.extend(replaced);
 }
 
@@ -258,7 +280,12 @@ pub(super) mod tests {
         assert_eq!(records[0].kind, "warcinfo");
         records.iter().for_each(check_digests);
         if let Some(warcio) = env::var_os("APOIDEA_WARCIO") {
-            let output = Command::new(warcio).arg("check").arg("-v").arg(file).output().unwrap();
+            let output = Command::new(warcio)
+                .arg("check")
+                .arg("-v")
+                .arg(file)
+                .output()
+                .unwrap();
             let text = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success(), "{text}");
             assert_eq!(text.matches("  offset ").count(), records.len(), "{text}");
@@ -292,15 +319,27 @@ pub(super) mod tests {
         let kinds: Vec<&str> = records.iter().map(|record| record.kind.as_str()).collect();
         assert_eq!(kinds, ["request", "response", "metadata"]);
         for record in &records {
-            assert_eq!((record.url.as_ref(), record.time), (Some(&capture.url), capture.time));
+            assert_eq!(
+                (record.url.as_ref(), record.time),
+                (Some(&capture.url), capture.time)
+            );
         }
         let response = &records[1];
         assert_eq!(response.field("warc-ip-address"), Some("192.0.2.7"));
         for other in [&records[0], &records[2]] {
-            assert_eq!(other.field("WARC-Concurrent-To"), response.field("WARC-Record-ID"));
-            assert_ne!(other.field("WARC-Record-ID"), response.field("WARC-Record-ID"));
+            assert_eq!(
+                other.field("WARC-Concurrent-To"),
+                response.field("WARC-Record-ID")
+            );
+            assert_ne!(
+                other.field("WARC-Record-ID"),
+                response.field("WARC-Record-ID")
+            );
         }
-        assert_eq!(records[2].block, b"fetchTimeMs: 12\r\noutlink: https://a.example/next\r\n");
+        assert_eq!(
+            records[2].block,
+            b"fetchTimeMs: 12\r\noutlink: https://a.example/next\r\n"
+        );
     }
 
     #[test]
@@ -311,7 +350,10 @@ pub(super) mod tests {
         assert_eq!(head.status(), Some(200));
         assert_eq!(head.header("content-length"), Some(&b"12"[..]));
         assert_eq!(head.header("content-encoding"), None);
-        assert_eq!(head.header("x-crawler-content-encoding"), Some(&b"gzip"[..]));
+        assert_eq!(
+            head.header("x-crawler-content-encoding"),
+            Some(&b"gzip"[..])
+        );
         assert_eq!(head.header("x-forged"), Some(&b"a  Content-Type: evil"[..]));
     }
 
@@ -319,11 +361,20 @@ pub(super) mod tests {
     fn known_content_becomes_a_revisit_without_body() {
         let mut capture = page("http://a.example/copy", 9, "<p>hello</p>");
         let original = url("http://b.example/");
-        capture.kind = CaptureKind::Revisit { url: original, time: Time::from_millis(0) };
+        capture.kind = CaptureKind::Revisit {
+            url: original,
+            time: Time::from_millis(0),
+        };
         let revisit = records_of(&capture).swap_remove(1);
         assert_eq!(revisit.kind, "revisit");
-        assert_eq!(revisit.field("WARC-Refers-To-Target-URI"), Some("http://b.example/"));
-        assert_eq!(revisit.field("WARC-Refers-To-Date"), Some("1970-01-01T00:00:00Z"));
+        assert_eq!(
+            revisit.field("WARC-Refers-To-Target-URI"),
+            Some("http://b.example/")
+        );
+        assert_eq!(
+            revisit.field("WARC-Refers-To-Date"),
+            Some("1970-01-01T00:00:00Z")
+        );
         assert!(revisit.block.ends_with(b"\r\n\r\n"));
     }
 

@@ -5,7 +5,8 @@ use std::{io, path::Path, path::PathBuf};
 /// Reading or writing the archive failed. Nothing was deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// No space is left. What was being appended is not there; appending works again once there is some.
+    /// No space is left. What was being appended is not there; appending works again once there is
+    /// some.
     #[error("the disk that holds {} is full", path.display())]
     Full {
         /// The file.
@@ -53,6 +54,10 @@ impl ArchiveError {
     }
 
     pub(super) fn damaged(path: &Path, offset: u64, why: &'static str) -> Self {
-        ArchiveError::Damaged { path: path.to_owned(), offset, why }
+        ArchiveError::Damaged {
+            path: path.to_owned(),
+            offset,
+            why,
+        }
     }
 }

@@ -33,15 +33,17 @@ pub struct Exported {
 impl ExportFilter {
     fn selects(&self, record: &Record) -> bool {
         let Some(url) = &record.url else { return false };
-        self.domain.as_ref().is_none_or(|domain| domain.as_str() == url.host())
+        self.domain
+            .as_ref()
+            .is_none_or(|domain| domain.as_str() == url.host())
             && self.from.is_none_or(|from| record.time >= from)
             && self.to.is_none_or(|to| record.time < to)
     }
 }
 
 impl Reader {
-    /// Writes the selected records, byte for byte, behind a new head. `name` is what the result will be called, `now`
-    /// goes into its head; errors of `out` are reported for that name.
+    /// Writes the selected records, byte for byte, behind a new head. `name` is what the result
+    /// will be called, `now` goes into its head; errors of `out` are reported for that name.
     pub fn export(
         &self,
         filter: &ExportFilter,
@@ -51,13 +53,19 @@ impl Reader {
         out: &mut impl Write,
     ) -> Result<Exported, ArchiveError> {
         let head = encoder.warcinfo(name, software, now);
-        out.write_all(&head).map_err(ArchiveError::at(Path::new(name)))?;
-        let mut exported = Exported { bytes: head.len() as u64, ..Exported::default() };
+        out.write_all(&head)
+            .map_err(ArchiveError::at(Path::new(name)))?;
+        let mut exported = Exported {
+            bytes: head.len() as u64,
+            ..Exported::default()
+        };
         for (file, state) in self.names()? {
             let path = file.warc_in(&self.folder, state);
             match export_file(&path, filter, name, out, &mut exported) {
                 // Closed or given up since it was listed.
-                Err(ArchiveError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Err(ArchiveError::Io { source, .. })
+                    if source.kind() == io::ErrorKind::NotFound =>
+                {
                     let closed = file.warc_in(&self.folder, FileState::Closed);
                     if state == FileState::Open && closed.exists() {
                         export_file(&closed, filter, name, out, &mut exported)?;
@@ -85,9 +93,12 @@ fn export_file(
             continue;
         }
         let mut member = vec![0; usize::try_from(record.length).unwrap_or(usize::MAX)];
-        let read = file.seek(SeekFrom::Start(record.offset)).and_then(|_| file.read_exact(&mut member));
+        let read = file
+            .seek(SeekFrom::Start(record.offset))
+            .and_then(|_| file.read_exact(&mut member));
         read.map_err(ArchiveError::at(path))?;
-        out.write_all(&member).map_err(ArchiveError::at(Path::new(name)))?;
+        out.write_all(&member)
+            .map_err(ArchiveError::at(Path::new(name)))?;
         exported.records += 1;
         exported.bytes += record.length;
         exported.captures += u64::from(matches!(record.kind.as_str(), "response" | "revisit"));
@@ -111,7 +122,13 @@ mod tests {
         let mut archive = open(folder.path(), None, 4000);
         let mut encoder = encoder();
         let captures: Vec<_> = (0..12u64)
-            .map(|n| page(&format!("http://{}.example/{n}", n % 3), n, &format!("body {n}")))
+            .map(|n| {
+                page(
+                    &format!("http://{}.example/{n}", n % 3),
+                    n,
+                    &format!("body {n}"),
+                )
+            })
             .collect();
         for capture in &captures {
             archive.append(&capture.encode(&mut encoder)).unwrap();
@@ -121,17 +138,35 @@ mod tests {
             let mut bytes = Vec::new();
             let reader = Reader::new(folder.path());
             let now = captures[0].time;
-            let exported =
-                reader.export(filter, ("out.warc.gz", "test"), now, &mut Encoder::new([1; 32]), &mut bytes);
+            let exported = reader.export(
+                filter,
+                ("out.warc.gz", "test"),
+                now,
+                &mut Encoder::new([1; 32]),
+                &mut bytes,
+            );
             assert_eq!(exported.unwrap().bytes, bytes.len() as u64);
             let file = folder.path().join("out.warc.gz");
             fs::write(&file, bytes).unwrap();
-            let responses = check(&file).into_iter().filter(|record| record.kind == "response");
-            responses.map(|record| record.url.unwrap().path()[1..].parse().unwrap()).collect::<Vec<u64>>()
+            let responses = check(&file)
+                .into_iter()
+                .filter(|record| record.kind == "response");
+            responses
+                .map(|record| record.url.unwrap().path()[1..].parse().unwrap())
+                .collect::<Vec<u64>>()
         };
-        assert_eq!(export(&ExportFilter::default()), (0..12).collect::<Vec<_>>());
+        assert_eq!(
+            export(&ExportFilter::default()),
+            (0..12).collect::<Vec<_>>()
+        );
         let domain = Some("1.example".parse().unwrap());
-        assert_eq!(export(&ExportFilter { domain: domain.clone(), ..Default::default() }), [1, 4, 7, 10]);
+        assert_eq!(
+            export(&ExportFilter {
+                domain: domain.clone(),
+                ..Default::default()
+            }),
+            [1, 4, 7, 10]
+        );
         let (from, to) = (Some(captures[4].time), Some(captures[10].time));
         assert_eq!(export(&ExportFilter { domain, from, to }), [4, 7]);
     }

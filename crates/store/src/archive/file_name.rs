@@ -1,5 +1,5 @@
-//! Names of the archive's files: `apoidea-20260131235959-00000007.warc.gz`, with `.open` behind it while the file is
-//! being written, and the index beside it with `.cdxj` in place of `.warc.gz`.
+//! Names of the archive's files: `apoidea-20260131235959-00000007.warc.gz`, with `.open` behind it
+//! while the file is being written, and the index beside it with `.cdxj` in place of `.warc.gz`.
 
 use super::timestamp::Timestamp;
 use apoidea_model::Time;
@@ -29,7 +29,10 @@ pub(super) enum FileState {
 
 impl FileName {
     pub(super) fn new(time: Time, number: u64) -> Self {
-        FileName { stem: format!("{PREFIX}{}-{number:08}", Timestamp::from(time).digits()), number }
+        FileName {
+            stem: format!("{PREFIX}{}-{number:08}", Timestamp::from(time).digits()),
+            number,
+        }
     }
 
     /// Takes the name of a WARC file apart; `None` for everything else.
@@ -42,7 +45,13 @@ impl FileName {
         let (time, number) = stem.strip_prefix(PREFIX)?.split_once('-')?;
         Timestamp::parse(time)?;
         let number = number.parse().ok().filter(|&number| number > 0)?;
-        Some((FileName { stem: stem.to_owned(), number }, state))
+        Some((
+            FileName {
+                stem: stem.to_owned(),
+                number,
+            },
+            state,
+        ))
     }
 
     /// The name that the WARC file has when it is closed.
@@ -88,9 +97,20 @@ mod tests {
     fn names_are_read_back_and_strangers_ignored() {
         let name = FileName::new(Time::from_millis(1_700_000_000_000), 7);
         assert_eq!(name.warc(), "apoidea-20231114221320-00000007.warc.gz");
-        assert_eq!(FileName::parse(&name.warc()), Some((name.clone(), FileState::Closed)));
-        assert_eq!(FileName::parse(&(name.warc() + ".open")), Some((name, FileState::Open)));
-        for other in ["x.warc.gz", "apoidea-2023-1.warc.gz", "apoidea-20231114221320-0.warc.gz", ".warc.gz"] {
+        assert_eq!(
+            FileName::parse(&name.warc()),
+            Some((name.clone(), FileState::Closed))
+        );
+        assert_eq!(
+            FileName::parse(&(name.warc() + ".open")),
+            Some((name, FileState::Open))
+        );
+        for other in [
+            "x.warc.gz",
+            "apoidea-2023-1.warc.gz",
+            "apoidea-20231114221320-0.warc.gz",
+            ".warc.gz",
+        ] {
             assert_eq!(FileName::parse(other), None);
         }
     }

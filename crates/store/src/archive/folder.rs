@@ -1,7 +1,7 @@
 //! The archive as its writer sees it: append, sync, and begin a new file when one is full.
 //!
-//! Opening it makes the folder agree with the last commit. What lies behind the mark was never committed and goes;
-//! what the mark promises but the disk lost is reported, and the rest saved.
+//! Opening it makes the folder agree with the last commit. What lies behind the mark was never
+//! committed and goes; what the mark promises but the disk lost is reported, and the rest saved.
 
 use super::{
     ArchiveError, EncodedRecords, Encoder, Mark,
@@ -34,7 +34,8 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             software: "apoidea".to_owned(),
-            // Archives use 1 GB; a volunteer's quota is two of those, and whole files are what is given up.
+            // Archives use 1 GB; a volunteer's quota is two of those, and whole files are what is
+            // given up.
             file_bytes: 64 * MIB,
             quota_bytes: 2048 * MIB,
             // Half the quota: the volunteer's own files come first.
@@ -70,8 +71,8 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Opens the archive in a folder as of a mark, which is `None` only if nothing was ever committed. The seed names
-    /// records, must be random, and is used for nothing else.
+    /// Opens the archive in a folder as of a mark, which is `None` only if nothing was ever
+    /// committed. The seed names records, must be random, and is used for nothing else.
     pub fn open(
         folder: &Path,
         mark: Option<Mark>,
@@ -96,9 +97,11 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Adds the records of a capture, all or nothing. They are kept once a mark that lies behind them is committed.
+    /// Adds the records of a capture, all or nothing. They are kept once a mark that lies behind
+    /// them is committed.
     pub fn append(&mut self, records: &EncodedRecords) -> Result<Position, ArchiveError> {
-        let is_full = |file: &OpenFile| file.length() + records.len() as u64 > self.options.file_bytes;
+        let is_full =
+            |file: &OpenFile| file.length() + records.len() as u64 > self.options.file_bytes;
         if self.open.as_ref().is_some_and(is_full) {
             self.close()?;
         }
@@ -113,14 +116,21 @@ impl Archive {
             )?),
         };
         let offset = file.append(records)?;
-        Ok(Position { file: file.name.warc(), offset, length: records.length })
+        Ok(Position {
+            file: file.name.warc(),
+            offset,
+            length: records.length,
+        })
     }
 
     /// Makes everything appended so far durable and gives the mark for the commit.
     pub fn sync(&mut self) -> Result<Mark, ArchiveError> {
         if let Some(file) = &mut self.open {
             file.sync()?;
-            self.mark = Mark { file: file.name.number, length: file.length() };
+            self.mark = Mark {
+                file: file.name.number,
+                length: file.length(),
+            };
         }
         Ok(self.mark)
     }
@@ -130,7 +140,8 @@ impl Archive {
         self.mark
     }
 
-    /// Closes the file that is being written, with a sorted index. The next append begins a new one.
+    /// Closes the file that is being written, with a sorted index. The next append begins a new
+    /// one.
     pub fn close(&mut self) -> Result<(), ArchiveError> {
         self.sync()?;
         if let Some(file) = self.open.take() {
@@ -158,7 +169,10 @@ impl Archive {
         self.next_number = self.next_number.max(name.number + 1);
         match mark {
             Some(mark) if name.number > mark.file => self.discard(&name, state),
-            Some(mark) if name.number == mark.file && (bytes > mark.length || state == FileState::Open) => {
+            Some(mark)
+                if name.number == mark.file
+                    && (bytes > mark.length || state == FileState::Open) =>
+            {
                 self.cut(name, state, mark.length.min(bytes))
             }
             _ if state == FileState::Open => self.save(name),
@@ -180,8 +194,11 @@ impl Archive {
     fn cut(&mut self, name: FileName, state: FileState, length: u64) -> Result<(), ArchiveError> {
         let promised = self.mark.length;
         let path = name.warc_in(&self.folder, state);
-        let index = [FileState::Closed, FileState::Open].map(|state| name.index_in(&self.folder, state));
-        let known = index.iter().find_map(|index| index_file::entries(index).ok());
+        let index =
+            [FileState::Closed, FileState::Open].map(|state| name.index_in(&self.folder, state));
+        let known = index
+            .iter()
+            .find_map(|index| index_file::entries(index).ok());
         let (mut entries, length) = match known {
             Some(entries) if length == promised => (entries, length),
             _ => {
@@ -198,7 +215,10 @@ impl Archive {
         }
         remove_if_there(&index[0])?;
         let file = OpenFile::resume(&self.folder, name, length, &entries)?;
-        self.mark = Mark { file: file.name.number, length };
+        self.mark = Mark {
+            file: file.name.number,
+            length,
+        };
         self.open = Some(file);
         Ok(())
     }
@@ -261,7 +281,12 @@ pub(super) mod tests {
     use std::fs::File;
 
     pub(crate) fn open(folder: &Path, mark: Option<Mark>, file_bytes: u64) -> Archive {
-        let options = Options { file_bytes, quota_bytes: 50_000, min_free_bytes: 0, ..Options::default() };
+        let options = Options {
+            file_bytes,
+            quota_bytes: 50_000,
+            min_free_bytes: 0,
+            ..Options::default()
+        };
         Archive::open(folder, mark, options, [3; 32]).unwrap()
     }
 
@@ -269,20 +294,31 @@ pub(super) mod tests {
         let mut encoder = encoder();
         for address in addresses {
             let body = format!("<p>this is {address}</p>");
-            archive.append(&page(address, 0, &body).encode(&mut encoder)).unwrap();
+            archive
+                .append(&page(address, 0, &body).encode(&mut encoder))
+                .unwrap();
         }
     }
 
     /// The pages that can be read back, after checking every file.
     fn pages(folder: &Path) -> Vec<String> {
         let reader = Reader::new(folder);
-        let records = reader.files().unwrap().into_iter().flat_map(|file| check(&file));
-        let urls = records.filter(|record| record.kind == "response").map(|record| record.url.unwrap());
+        let records = reader
+            .files()
+            .unwrap()
+            .into_iter()
+            .flat_map(|file| check(&file));
+        let urls = records
+            .filter(|record| record.kind == "response")
+            .map(|record| record.url.unwrap());
         let check_replay = |url: apoidea_model::PageUrl| {
             let entries = reader.find(&url).unwrap();
             assert_eq!(entries.len(), 1, "{url} is in the index once");
             let body = reader.page(&entries[0]).unwrap().body.unwrap();
-            assert_eq!(String::from_utf8(body).unwrap(), format!("<p>this is {url}</p>"));
+            assert_eq!(
+                String::from_utf8(body).unwrap(),
+                format!("<p>this is {url}</p>")
+            );
             url.to_string()
         };
         urls.map(check_replay).collect()
@@ -302,14 +338,27 @@ pub(super) mod tests {
         archive.sync().unwrap();
         drop(archive);
         let file = Reader::new(folder.path()).files().unwrap().remove(0);
-        let index =
-            file.with_file_name(file.file_name().unwrap().to_str().unwrap().replace("warc.gz", "cdxj"));
+        let index = file.with_file_name(
+            file.file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .replace("warc.gz", "cdxj"),
+        );
         let (whole, lines) = (fs::read(&file).unwrap(), fs::read(&index).unwrap());
         for end in mark.length as usize..=whole.len() {
             fs::write(&file, &whole[..end]).unwrap();
-            fs::write(&index, &lines[..lines.len() - (whole.len() - end).min(lines.len() / 3)]).unwrap();
+            fs::write(
+                &index,
+                &lines[..lines.len() - (whole.len() - end).min(lines.len() / 3)],
+            )
+            .unwrap();
             let archive = open(folder.path(), Some(mark), 1 << 20);
-            assert_eq!((archive.mark(), archive.bytes()), (mark, mark.length), "torn at {end}");
+            assert_eq!(
+                (archive.mark(), archive.bytes()),
+                (mark, mark.length),
+                "torn at {end}"
+            );
         }
         assert_eq!(pages(folder.path()), [A]);
         append(&mut open(folder.path(), Some(mark), 1 << 20), &[C]);
@@ -329,7 +378,12 @@ pub(super) mod tests {
         let mark = archive.sync().unwrap();
         drop(archive);
         let file = Reader::new(folder.path()).files().unwrap().remove(0);
-        File::options().write(true).open(&file).unwrap().set_len(first.length + 5).unwrap();
+        File::options()
+            .write(true)
+            .open(&file)
+            .unwrap()
+            .set_len(first.length + 5)
+            .unwrap();
         let mut archive = open(folder.path(), Some(mark), 1 << 20);
         assert_eq!(archive.mark(), first);
         append(&mut archive, &[C]);
@@ -343,7 +397,16 @@ pub(super) mod tests {
         let mut archive = open(folder.path(), None, 4000);
         append(&mut archive, &[A]);
         let mark = archive.sync().unwrap();
-        append(&mut archive, &[B, C, "http://d.example/", "http://e.example/", "http://f.example/"]);
+        append(
+            &mut archive,
+            &[
+                B,
+                C,
+                "http://d.example/",
+                "http://e.example/",
+                "http://f.example/",
+            ],
+        );
         archive.sync().unwrap();
         drop(archive);
         assert!(Reader::new(folder.path()).files().unwrap().len() > 1);
@@ -353,20 +416,34 @@ pub(super) mod tests {
         append(&mut archive, &[B]);
         archive.close().unwrap();
         assert_eq!(pages(folder.path()), [A, B]);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "one file and its index");
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            2,
+            "one file and its index"
+        );
     }
 
     #[test]
     fn full_files_are_closed_with_a_sorted_index() {
         let folder = tempfile::tempdir().unwrap();
         let mut archive = open(folder.path(), None, 6000);
-        let addresses: Vec<String> = (0..40).map(|n| format!("http://{}.example/", (n * 7) % 40)).collect();
-        append(&mut archive, &addresses.iter().map(String::as_str).collect::<Vec<_>>());
+        let addresses: Vec<String> = (0..40)
+            .map(|n| format!("http://{}.example/", (n * 7) % 40))
+            .collect();
+        append(
+            &mut archive,
+            &addresses.iter().map(String::as_str).collect::<Vec<_>>(),
+        );
         archive.close().unwrap();
         let mark = archive.mark();
         drop(archive);
         assert_eq!(pages(folder.path()), addresses);
-        assert_eq!(Reader::new(folder.path()).find(&url("http://x.example/")).unwrap(), []);
+        assert_eq!(
+            Reader::new(folder.path())
+                .find(&url("http://x.example/"))
+                .unwrap(),
+            []
+        );
         let files = FileName::all_in(folder.path()).unwrap();
         assert!(files.len() > 3);
         for (name, state) in files {
@@ -389,7 +466,12 @@ pub(super) mod tests {
         append(&mut archive, &[B]);
         drop(archive);
         let file = Reader::new(folder.path()).files().unwrap().remove(0);
-        File::options().write(true).open(&file).unwrap().set_len(length + 9).unwrap();
+        File::options()
+            .write(true)
+            .open(&file)
+            .unwrap()
+            .set_len(length + 9)
+            .unwrap();
         let mut archive = open(folder.path(), None, 1 << 20);
         append(&mut archive, &[C]);
         archive.sync().unwrap();

@@ -1,15 +1,17 @@
 //! Gzip members, one after the other.
 //!
-//! A page of 29.9 KB of real HTML takes igzip at level 0 about 35 µs of processor time, of which 20.2 % of the page is
-//! left; igzip at level 1 50 µs and 18.1 %, libdeflate at level 1 72 µs and 17.2 %, zlib-rs at level 1 a quarter more
-//! than that. Volunteers notice fans sooner than disks, so the fastest is taken where it can be built.
+//! A page of 29.9 KB of real HTML takes igzip at level 0 about 35 µs of processor time, of which
+//! 20.2 % of the page is left; igzip at level 1 50 µs and 18.1 %, libdeflate at level 1 72 µs and
+//! 17.2 %, zlib-rs at level 1 a quarter more than that. Volunteers notice fans sooner than disks,
+//! so the fastest is taken where it can be built.
 
 use libdeflater::{CompressionLvl, Compressor};
 
-/// Records below this are kept as they are: compressing the head of a request and a short list of links takes a fifth
-/// of the time that a whole page takes, and would save a twelfth of the space.
+/// Records below this are kept as they are: compressing the head of a request and a short list of
+/// links takes a fifth of the time that a whole page takes, and would save a twelfth of the space.
 const MIN_BYTES: usize = 2048;
-/// Buffers are kept at this size for the next record; the few pages that need more allocate it anew.
+/// Buffers are kept at this size for the next record; the few pages that need more allocate it
+/// anew.
 pub(super) const KEPT_BYTES: usize = 256 << 10;
 
 /// A reusable compressor.
@@ -24,20 +26,30 @@ pub(super) struct Gzip {
 impl Gzip {
     pub(super) fn new() -> Self {
         let (pages, wrapper) = (fastest::Pages::new(), libdeflate(0));
-        Gzip { pages, wrapper, input: Vec::new(), output: Vec::new() }
+        Gzip {
+            pages,
+            wrapper,
+            input: Vec::new(),
+            output: Vec::new(),
+        }
     }
 
     /// Appends one member that holds all the parts.
     pub(super) fn member(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) {
         self.input.clear();
-        parts.iter().for_each(|part| self.input.extend_from_slice(part));
-        // Also enough for the other compressor, which keeps what it cannot compress in blocks as large.
+        parts
+            .iter()
+            .for_each(|part| self.input.extend_from_slice(part));
+        // Also enough for the other compressor, which keeps what it cannot compress in blocks as
+        // large.
         let bound = self.wrapper.gzip_compress_bound(self.input.len());
         if self.output.len() < bound {
             self.output.resize(bound, 0);
         }
         let size = if self.input.len() < MIN_BYTES {
-            self.wrapper.gzip_compress(&self.input, &mut self.output).ok()
+            self.wrapper
+                .gzip_compress(&self.input, &mut self.output)
+                .ok()
         } else {
             self.pages.compress(&self.input, &mut self.output)
         };
@@ -114,7 +126,9 @@ mod tests {
             for size in [0, 1, MIN_BYTES - 1, MIN_BYTES, 70_000, bytes.len(), 5] {
                 let (mut out, mut back) = (Vec::new(), Vec::new());
                 gzip.member(&[&bytes[..size / 2], &bytes[size / 2..size]], &mut out);
-                flate2::read::GzDecoder::new(&out[..]).read_to_end(&mut back).unwrap();
+                flate2::read::GzDecoder::new(&out[..])
+                    .read_to_end(&mut back)
+                    .unwrap();
                 assert_eq!(back, bytes[..size]);
             }
         }

@@ -1,6 +1,8 @@
 //! One line of a CDXJ index: key, time, and where the record of a page lies.
 
-use super::{Capture, CaptureKind, Record, record_head::digest_name, surt::surt, timestamp::Timestamp};
+use super::{
+    Capture, CaptureKind, Record, record_head::digest_name, surt::surt, timestamp::Timestamp,
+};
 use apoidea_model::{PageUrl, Time};
 use serde::{Deserialize, Serialize};
 
@@ -69,19 +71,41 @@ impl IndexedAs {
     pub(super) fn of_record(record: &Record) -> Option<Self> {
         let (head, _) = record.http()?;
         let is_revisit = record.kind == "revisit";
-        let mime = if is_revisit { Some(REVISIT_MIME.to_owned()) } else { head.media_type() };
+        let mime = if is_revisit {
+            Some(REVISIT_MIME.to_owned())
+        } else {
+            head.media_type()
+        };
         Some(IndexedAs {
             url: record.url.clone()?,
             time: record.time,
             mime: mime.unwrap_or_else(|| UNKNOWN_MIME.to_owned()),
             status: head.status().unwrap_or(0),
-            digest: record.field("WARC-Payload-Digest").unwrap_or_default().to_owned(),
+            digest: record
+                .field("WARC-Payload-Digest")
+                .unwrap_or_default()
+                .to_owned(),
         })
     }
 
     pub(super) fn at(&self, file: &str, offset: u64, length: u64) -> IndexEntry {
-        let IndexedAs { url, time, mime, status, digest } = self.clone();
-        IndexEntry { url, time, mime, status, digest, offset, length, file: file.to_owned() }
+        let IndexedAs {
+            url,
+            time,
+            mime,
+            status,
+            digest,
+        } = self.clone();
+        IndexEntry {
+            url,
+            time,
+            mime,
+            status,
+            digest,
+            offset,
+            length,
+            file: file.to_owned(),
+        }
     }
 }
 
@@ -103,7 +127,11 @@ impl IndexEntry {
             filename: self.file.clone(),
         };
         let json = serde_json::to_string(&fields).expect("texts always serialise");
-        format!("{} {} {json}", surt(&self.url), Timestamp::from(self.time).digits())
+        format!(
+            "{} {} {json}",
+            surt(&self.url),
+            Timestamp::from(self.time).digits()
+        )
     }
 
     pub(super) fn parse(line: &str) -> Option<Self> {
@@ -145,7 +173,10 @@ mod tests {
             file: "x.warc.gz".to_owned(),
         };
         let line = entry.line();
-        assert!(line.starts_with("com,example)/a%20b?%22c 20231114221320 {\"url\":\"http"), "{line}");
+        assert!(
+            line.starts_with("com,example)/a%20b?%22c 20231114221320 {\"url\":\"http"),
+            "{line}"
+        );
         assert_eq!(IndexEntry::parse(&line), Some(entry));
         for end in 0..line.len() {
             assert_eq!(IndexEntry::parse(&line[..end]), None);

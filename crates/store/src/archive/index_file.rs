@@ -1,4 +1,5 @@
-//! The CDXJ index beside each WARC file: in order of arrival while the file is open, sorted once it is closed.
+//! The CDXJ index beside each WARC file: in order of arrival while the file is open, sorted once it
+//! is closed.
 
 use super::{
     ArchiveError,
@@ -25,7 +26,11 @@ pub(super) fn sort(from: &Path, to: &Path) -> Result<(), ArchiveError> {
 
 /// Makes an index anew from its WARC file.
 pub(super) fn rebuild(warc: &Path, file: &str, to: &Path) -> Result<(), ArchiveError> {
-    let mut lines: Vec<String> = entries_of_warc(warc, file)?.0.iter().map(IndexEntry::line).collect();
+    let mut lines: Vec<String> = entries_of_warc(warc, file)?
+        .0
+        .iter()
+        .map(IndexEntry::line)
+        .collect();
     lines.sort_unstable();
     write(lines.iter().map(String::as_str), to)
 }
@@ -34,7 +39,9 @@ fn write<'a>(lines: impl Iterator<Item = &'a str>, to: &Path) -> Result<(), Arch
     let new = to.with_extension("new");
     let written = File::create(&new).and_then(|file| {
         let mut out = io::BufWriter::new(file);
-        lines.into_iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        lines
+            .into_iter()
+            .try_for_each(|line| writeln!(out, "{line}"))?;
         out.into_inner()?.sync_all()
     });
     written.map_err(ArchiveError::at(&new))?;
@@ -42,7 +49,10 @@ fn write<'a>(lines: impl Iterator<Item = &'a str>, to: &Path) -> Result<(), Arch
 }
 
 /// What an index of this WARC file has to say, and how many bytes of the file are whole records.
-pub(super) fn entries_of_warc(warc: &Path, file: &str) -> Result<(Vec<IndexEntry>, u64), ArchiveError> {
+pub(super) fn entries_of_warc(
+    warc: &Path,
+    file: &str,
+) -> Result<(Vec<IndexEntry>, u64), ArchiveError> {
     let mut entries = Vec::new();
     let mut whole = 0;
     for record in records::read(warc, Ending::MayBeTorn)? {
@@ -53,14 +63,17 @@ pub(super) fn entries_of_warc(warc: &Path, file: &str) -> Result<(Vec<IndexEntry
     Ok((entries, whole))
 }
 
-/// The entries of an index in the file's order; a last line without its end was never synced and is left out.
+/// The entries of an index in the file's order; a last line without its end was never synced and is
+/// left out.
 pub(super) fn entries(index: &Path) -> Result<Vec<IndexEntry>, ArchiveError> {
     let file = File::open(index).map_err(ArchiveError::at(index))?;
     let mut lines = Lines::new(file, 0);
     let mut entries = Vec::new();
     while let Some((offset, line)) = lines.next_line().map_err(ArchiveError::at(index))? {
         let entry = std::str::from_utf8(&line).ok().and_then(IndexEntry::parse);
-        entries.push(entry.ok_or_else(|| ArchiveError::damaged(index, offset, "not a line of an index"))?);
+        entries.push(
+            entry.ok_or_else(|| ArchiveError::damaged(index, offset, "not a line of an index"))?,
+        );
     }
     Ok(entries)
 }
@@ -100,10 +113,14 @@ fn first_not_before(file: &File, key: &str) -> io::Result<u64> {
 
 /// The first line start at or after a position.
 fn line_start_after(mut file: &File, position: u64) -> io::Result<u64> {
-    let Some(before) = position.checked_sub(1) else { return Ok(0) };
+    let Some(before) = position.checked_sub(1) else {
+        return Ok(0);
+    };
     file.seek(SeekFrom::Start(before))?;
     let mut skipped = Vec::new();
-    BufReader::new(file).take(MAX_LINE_BYTES).read_until(b'\n', &mut skipped)?;
+    BufReader::new(file)
+        .take(MAX_LINE_BYTES)
+        .read_until(b'\n', &mut skipped)?;
     Ok(before + skipped.len() as u64)
 }
 
@@ -121,12 +138,19 @@ impl<R: Read + Seek> Lines<R> {
     fn new(mut inner: R, offset: u64) -> Self {
         // A failed seek shows again at the first read.
         let _ = inner.seek(SeekFrom::Start(offset));
-        Lines { reader: BufReader::new(inner), offset }
+        Lines {
+            reader: BufReader::new(inner),
+            offset,
+        }
     }
 
     fn next_line(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         let mut line = Vec::new();
-        let read = self.reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
+        let read = self
+            .reader
+            .by_ref()
+            .take(MAX_LINE_BYTES)
+            .read_until(b'\n', &mut line)?;
         let start = self.offset;
         self.offset += read as u64;
         if read as u64 == MAX_LINE_BYTES && !line.ends_with(b"\n") {

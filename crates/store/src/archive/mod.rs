@@ -1,9 +1,11 @@
-//! The pages themselves, as a folder of WARC/1.1 files that any web archive tool reads, with a CDXJ index beside each.
+//! The pages themselves, as a folder of WARC/1.1 files that any web archive tool reads, with a CDXJ
+//! index beside each.
 //!
-//! The way of a page: a [`Capture`] is compressed by an [`Encoder`] on any thread; the [`Archive`] appends the result
-//! and, from time to time, syncs. The [`Mark`] that it then gives goes into the same commit as the page's "done", and
-//! back into [`Archive::open`] after a restart, which cuts off whatever lies behind it. A [`Reader`] finds pages again
-//! while others are appended. Files named `….open` are being written; `warcio check` accepts them too.
+//! The way of a page: a [`Capture`] is compressed by an [`Encoder`] on any thread; the [`Archive`]
+//! appends the result and, from time to time, syncs. The [`Mark`] that it then gives goes into the
+//! same commit as the page's "done", and back into [`Archive::open`] after a restart, which cuts
+//! off whatever lies behind it. A [`Reader`] finds pages again while others are appended. Files
+//! named `….open` are being written; `warcio check` accepts them too.
 
 mod capture;
 mod encoder;

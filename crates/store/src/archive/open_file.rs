@@ -1,7 +1,8 @@
 //! The one WARC file that is being written, with its index.
 //!
-//! What is appended waits in memory until there is enough of it for one write, or the file is synced. A write that fails
-//! half-way leaves bytes behind what was written whole, which are cut off before it is tried again.
+//! What is appended waits in memory until there is enough of it for one write, or the file is
+//! synced. A write that fails half-way leaves bytes behind what was written whole, which are cut
+//! off before it is tried again.
 
 use super::{
     ArchiveError, EncodedRecords,
@@ -29,10 +30,19 @@ pub(super) struct OpenFile {
 
 impl OpenFile {
     /// Begins a file with its first record.
-    pub(super) fn create(folder: &Path, name: FileName, warcinfo: &[u8]) -> Result<Self, ArchiveError> {
+    pub(super) fn create(
+        folder: &Path,
+        name: FileName,
+        warcinfo: &[u8],
+    ) -> Result<Self, ArchiveError> {
         let warc = Growing::create(name.warc_in(folder, FileState::Open))?;
         let index = Growing::create(name.index_in(folder, FileState::Open))?;
-        let mut file = OpenFile { name, folder: folder.to_owned(), warc, index };
+        let mut file = OpenFile {
+            name,
+            folder: folder.to_owned(),
+            warc,
+            index,
+        };
         file.warc.append(warcinfo)?;
         sync_folder(folder)?;
         Ok(file)
@@ -47,8 +57,15 @@ impl OpenFile {
     ) -> Result<Self, ArchiveError> {
         let warc = Growing::resume(name.warc_in(folder, FileState::Open), length)?;
         let index = Growing::create(name.index_in(folder, FileState::Open))?;
-        let mut file = OpenFile { name, folder: folder.to_owned(), warc, index };
-        entries.iter().for_each(|entry| file.index.append_line(entry));
+        let mut file = OpenFile {
+            name,
+            folder: folder.to_owned(),
+            warc,
+            index,
+        };
+        entries
+            .iter()
+            .for_each(|entry| file.index.append_line(entry));
         file.sync()?;
         Ok(file)
     }
@@ -61,7 +78,11 @@ impl OpenFile {
     pub(super) fn append(&mut self, records: &EncodedRecords) -> Result<u64, ArchiveError> {
         let offset = self.warc.length() + records.offset;
         self.warc.append(&records.bytes)?;
-        self.index.append_line(&records.indexed.at(&self.name.warc(), offset, records.length));
+        self.index.append_line(
+            &records
+                .indexed
+                .at(&self.name.warc(), offset, records.length),
+        );
         Ok(offset)
     }
 
@@ -71,13 +92,19 @@ impl OpenFile {
         self.index.sync()
     }
 
-    /// Syncs, sorts the index, and gives both files their final names: the index first, so that a closed WARC file
-    /// without index means that someone removed it.
+    /// Syncs, sorts the index, and gives both files their final names: the index first, so that a
+    /// closed WARC file without index means that someone removed it.
     pub(super) fn close(mut self) -> Result<(FileName, u64), ArchiveError> {
         self.sync()?;
         let (open, closed) = (FileState::Open, FileState::Closed);
-        index_file::sort(&self.name.index_in(&self.folder, open), &self.name.index_in(&self.folder, closed))?;
-        rename(&self.name.warc_in(&self.folder, open), &self.name.warc_in(&self.folder, closed))?;
+        index_file::sort(
+            &self.name.index_in(&self.folder, open),
+            &self.name.index_in(&self.folder, closed),
+        )?;
+        rename(
+            &self.name.warc_in(&self.folder, open),
+            &self.name.warc_in(&self.folder, closed),
+        )?;
         let leftover = self.name.index_in(&self.folder, open);
         fs::remove_file(&leftover).map_err(ArchiveError::at(&leftover))?;
         sync_folder(&self.folder)?;
@@ -104,12 +131,27 @@ enum Tail {
 impl Growing {
     fn create(path: PathBuf) -> Result<Self, ArchiveError> {
         let file = File::create(&path).map_err(ArchiveError::at(&path))?;
-        Ok(Growing { path, file, written: 0, waiting: Vec::new(), tail: Tail::Clean })
+        Ok(Growing {
+            path,
+            file,
+            written: 0,
+            waiting: Vec::new(),
+            tail: Tail::Clean,
+        })
     }
 
     fn resume(path: PathBuf, length: u64) -> Result<Self, ArchiveError> {
-        let file = File::options().write(true).open(&path).map_err(ArchiveError::at(&path))?;
-        Ok(Growing { path, file, written: length, waiting: Vec::new(), tail: Tail::HalfWritten })
+        let file = File::options()
+            .write(true)
+            .open(&path)
+            .map_err(ArchiveError::at(&path))?;
+        Ok(Growing {
+            path,
+            file,
+            written: length,
+            waiting: Vec::new(),
+            tail: Tail::HalfWritten,
+        })
     }
 
     /// Bytes of the file once everything is written.
@@ -126,14 +168,16 @@ impl Growing {
         Ok(())
     }
 
-    /// Lines wait for the next sync however many they are: adding one to records that were added cannot fail.
+    /// Lines wait for the next sync however many they are: adding one to records that were added
+    /// cannot fail.
     fn append_line(&mut self, entry: &IndexEntry) {
         self.waiting.extend_from_slice(entry.line().as_bytes());
         self.waiting.push(b'\n');
     }
 
     fn write_waiting(&mut self) -> Result<(), ArchiveError> {
-        self.try_write_waiting().map_err(ArchiveError::at(&self.path))
+        self.try_write_waiting()
+            .map_err(ArchiveError::at(&self.path))
     }
 
     fn try_write_waiting(&mut self) -> io::Result<()> {
@@ -160,7 +204,8 @@ pub(super) fn rename(from: &Path, to: &Path) -> Result<(), ArchiveError> {
     fs::rename(from, to).map_err(ArchiveError::at(from))
 }
 
-/// Makes new, renamed and removed names durable. Only Unix knows this step; elsewhere it happens by itself.
+/// Makes new, renamed and removed names durable. Only Unix knows this step; elsewhere it happens by
+/// itself.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
     if cfg!(unix) {
         let synced = File::open(folder).and_then(|folder| folder.sync_all());

@@ -29,26 +29,40 @@ pub struct Page {
     pub time: Time,
     /// The server's answer.
     pub head: Head,
-    /// The body, decoded. For a revisit it is the original's; `None` if that is on another peer or gone.
+    /// The body, decoded. For a revisit it is the original's; `None` if that is on another peer or
+    /// gone.
     pub body: Option<Vec<u8>>,
 }
 
 impl Reader {
     /// Reads the archive in a folder.
     pub fn new(folder: &Path) -> Self {
-        Reader { folder: folder.to_owned() }
+        Reader {
+            folder: folder.to_owned(),
+        }
     }
 
     /// The WARC files, oldest first.
     pub fn files(&self) -> Result<Vec<PathBuf>, ArchiveError> {
         let files = self.names()?.into_iter();
-        Ok(files.map(|(name, state)| name.warc_in(&self.folder, state)).collect())
+        Ok(files
+            .map(|(name, state)| name.warc_in(&self.folder, state))
+            .collect())
     }
 
     /// All records of a WARC file, of this archive or any other.
     pub fn records(file: &Path) -> Result<Records, ArchiveError> {
-        let is_open = file.extension().is_some_and(|extension| extension == "open");
-        records::read(file, if is_open { Ending::MayBeTorn } else { Ending::Whole })
+        let is_open = file
+            .extension()
+            .is_some_and(|extension| extension == "open");
+        records::read(
+            file,
+            if is_open {
+                Ending::MayBeTorn
+            } else {
+                Ending::Whole
+            },
+        )
     }
 
     /// Every capture of a page, oldest first. Those not yet synced may be missing.
@@ -69,9 +83,15 @@ impl Reader {
         let path = self.path_of(&entry.file)?;
         let mut records = records::read_from(&path, entry.offset, Ending::Whole)?;
         let damaged = |why| ArchiveError::damaged(&path, entry.offset, why);
-        let record = records.next().ok_or_else(|| damaged("the file ends before the record"))??;
+        let record = records
+            .next()
+            .ok_or_else(|| damaged("the file ends before the record"))??;
         let is_expected = record.url.as_ref() == Some(&entry.url) && record.length == entry.length;
-        if is_expected { Ok(record) } else { Err(damaged("not the record that the index names")) }
+        if is_expected {
+            Ok(record)
+        } else {
+            Err(damaged("not the record that the index names"))
+        }
     }
 
     /// The page that an index entry names; a revisit leads to its original.
@@ -87,16 +107,30 @@ impl Reader {
             "revisit" => self.original_body(&record)?,
             _ => Some(body.to_vec()),
         };
-        Ok(Page { url: entry.url.clone(), time: entry.time, head, body })
+        Ok(Page {
+            url: entry.url.clone(),
+            time: entry.time,
+            head,
+            body,
+        })
     }
 
-    /// Only one step: a revisit names a response, and one that names another revisit has no original here.
+    /// Only one step: a revisit names a response, and one that names another revisit has no
+    /// original here.
     fn original_body(&self, revisit: &Record) -> Result<Option<Vec<u8>>, ArchiveError> {
-        let url = revisit.field("WARC-Refers-To-Target-URI").and_then(|url| PageUrl::parse(url).ok());
-        let time = revisit.field("WARC-Refers-To-Date").and_then(Timestamp::parse).map(Time::from);
-        let (Some(url), Some(time)) = (url, time) else { return Ok(None) };
+        let url = revisit
+            .field("WARC-Refers-To-Target-URI")
+            .and_then(|url| PageUrl::parse(url).ok());
+        let time = revisit
+            .field("WARC-Refers-To-Date")
+            .and_then(Timestamp::parse)
+            .map(Time::from);
+        let (Some(url), Some(time)) = (url, time) else {
+            return Ok(None);
+        };
         let mut captures = self.find(&url)?.into_iter();
-        let Some(original) = captures.find(|entry| entry.time == time && !entry.is_revisit()) else {
+        let Some(original) = captures.find(|entry| entry.time == time && !entry.is_revisit())
+        else {
             return Ok(None);
         };
         let record = match self.record(&original) {
@@ -120,14 +154,23 @@ impl Reader {
         if is_missing(&open) {
             return Ok(Vec::new());
         }
-        Ok(open?.into_iter().filter(|entry| surt(&entry.url) == key).collect())
+        Ok(open?
+            .into_iter()
+            .filter(|entry| surt(&entry.url) == key)
+            .collect())
     }
 
     fn path_of(&self, file: &str) -> Result<PathBuf, ArchiveError> {
-        let removed = || ArchiveError::Removed { file: file.to_owned() };
+        let removed = || ArchiveError::Removed {
+            file: file.to_owned(),
+        };
         let (name, _) = FileName::parse(file).ok_or_else(removed)?;
-        let paths = [FileState::Open, FileState::Closed].map(|state| name.warc_in(&self.folder, state));
-        paths.into_iter().find(|path| path.exists()).ok_or_else(removed)
+        let paths =
+            [FileState::Open, FileState::Closed].map(|state| name.warc_in(&self.folder, state));
+        paths
+            .into_iter()
+            .find(|path| path.exists())
+            .ok_or_else(removed)
     }
 }
 
@@ -152,16 +195,25 @@ mod tests {
         let mut encoder = encoder();
         let original = page("http://a.example/", 0, "<p>same</p>");
         let mut copy = page("http://b.example/", 60, "<p>same</p>");
-        copy.kind = CaptureKind::Revisit { url: original.url.clone(), time: original.time };
+        copy.kind = CaptureKind::Revisit {
+            url: original.url.clone(),
+            time: original.time,
+        };
         let mut orphan = page("http://c.example/", 60, "<p>same</p>");
-        orphan.kind = CaptureKind::Revisit { url: url("http://elsewhere.example/"), time: original.time };
+        orphan.kind = CaptureKind::Revisit {
+            url: url("http://elsewhere.example/"),
+            time: original.time,
+        };
         for capture in [&original, &copy, &orphan] {
             archive.append(&capture.encode(&mut encoder)).unwrap();
         }
         archive.sync().unwrap();
         let reader = Reader::new(folder.path());
         let page_of = |url: &PageUrl| reader.page(&reader.find(url).unwrap()[0]).unwrap();
-        assert_eq!(page_of(&copy.url).body.as_deref(), Some(&b"<p>same</p>"[..]));
+        assert_eq!(
+            page_of(&copy.url).body.as_deref(),
+            Some(&b"<p>same</p>"[..])
+        );
         assert_eq!(page_of(&copy.url).time, copy.time);
         assert_eq!(page_of(&orphan.url).body, None);
     }
@@ -171,15 +223,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut archive = open(folder.path(), None, 1 << 20);
         let mut encoder = encoder();
-        for (address, seconds) in
-            [("http://a.example/", 60), ("https://a.example/", 0), ("http://a.example/", 30)]
-        {
-            archive.append(&page(address, seconds, "x").encode(&mut encoder)).unwrap();
+        for (address, seconds) in [
+            ("http://a.example/", 60),
+            ("https://a.example/", 0),
+            ("http://a.example/", 30),
+        ] {
+            archive
+                .append(&page(address, seconds, "x").encode(&mut encoder))
+                .unwrap();
         }
         archive.close().unwrap();
-        let found = Reader::new(folder.path()).find(&url("http://a.example/")).unwrap();
-        let times: Vec<u64> =
-            found.iter().map(|entry| entry.time.as_millis() / 1000 - 1_700_000_000).collect();
+        let found = Reader::new(folder.path())
+            .find(&url("http://a.example/"))
+            .unwrap();
+        let times: Vec<u64> = found
+            .iter()
+            .map(|entry| entry.time.as_millis() / 1000 - 1_700_000_000)
+            .collect();
         assert_eq!(times, [30, 60]);
     }
 
@@ -201,15 +261,24 @@ mod tests {
             match reader.record(&entry) {
                 // Time, flags and operating system in the gzip head do not matter.
                 Ok(record) => {
-                    assert_eq!((record.block, at - (entry.offset as usize) < 10), (good.block.clone(), true))
+                    assert_eq!(
+                        (record.block, at - (entry.offset as usize) < 10),
+                        (good.block.clone(), true)
+                    )
                 }
                 Err(error) => assert!(error.to_string().contains("apoidea-"), "{error}"),
             }
         }
         fs::write(&file, &whole[..entry.offset as usize + 9]).unwrap();
-        assert!(matches!(reader.record(&entry), Err(ArchiveError::Damaged { .. })));
+        assert!(matches!(
+            reader.record(&entry),
+            Err(ArchiveError::Damaged { .. })
+        ));
         fs::remove_file(&file).unwrap();
-        assert!(matches!(reader.record(&entry), Err(ArchiveError::Removed { .. })));
+        assert!(matches!(
+            reader.record(&entry),
+            Err(ArchiveError::Removed { .. })
+        ));
     }
 
     #[test]
@@ -219,11 +288,20 @@ mod tests {
         append(&mut archive, &["http://a.example/"]);
         archive.close().unwrap();
         let reader = Reader::new(folder.path());
-        let index = reader.names().unwrap()[0].0.index_in(folder.path(), FileState::Closed);
+        let index = reader.names().unwrap()[0]
+            .0
+            .index_in(folder.path(), FileState::Closed);
         fs::write(&index, "example,a)/ 2023 nonsense\n").unwrap();
         let error = reader.find(&url("http://a.example/")).unwrap_err();
-        assert!(matches!(error, ArchiveError::Damaged { offset: 0, .. }), "{error}");
+        assert!(
+            matches!(error, ArchiveError::Damaged { offset: 0, .. }),
+            "{error}"
+        );
         fs::write(&index, vec![b'x'; 100_000]).unwrap();
-        assert!(reader.find(&url("http://a.example/")).is_ok_and(|found| found.is_empty()));
+        assert!(
+            reader
+                .find(&url("http://a.example/"))
+                .is_ok_and(|found| found.is_empty())
+        );
     }
 }

@@ -35,7 +35,8 @@ impl RecordHead {
     }
 }
 
-/// A digest as records and indexes spell it. Hexadecimal, so that it can be compared with a content hash by eye.
+/// A digest as records and indexes spell it. Hexadecimal, so that it can be compared with a content
+/// hash by eye.
 pub(super) fn digest_name(digest: &[u8; 32]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(71);

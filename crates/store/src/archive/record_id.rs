@@ -21,7 +21,10 @@ impl RecordIds {
 
     pub(super) fn draw(&mut self) -> RecordId {
         self.drawn += 1;
-        let digest = Sha256::new().chain_update(self.seed).chain_update(self.drawn.to_be_bytes()).finalize();
+        let digest = Sha256::new()
+            .chain_update(self.seed)
+            .chain_update(self.drawn.to_be_bytes())
+            .finalize();
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&digest[..16]);
         bytes[6] = bytes[6] & 0x0f | 0x40;
@@ -34,6 +37,14 @@ impl RecordIds {
 impl fmt::Display for RecordId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hex = format!("{:032x}", u128::from_be_bytes(self.0));
-        write!(f, "<urn:uuid:{}-{}-{}-{}-{}>", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+        write!(
+            f,
+            "<urn:uuid:{}-{}-{}-{}-{}>",
+            &hex[..8],
+            &hex[8..12],
+            &hex[12..16],
+            &hex[16..20],
+            &hex[20..]
+        )
     }
 }

@@ -1,7 +1,7 @@
 //! WARC records as they are read back, one gzip member at a time.
 //!
-//! A file may come from a stranger: heads and blocks are bounded, and whatever does not parse is an error that says
-//! where.
+//! A file may come from a stranger: heads and blocks are bounded, and whatever does not parse is an
+//! error that says where.
 
 use super::{
     ArchiveError, Head,
@@ -71,8 +71,15 @@ pub(super) fn read(path: &Path, ending: Ending) -> Result<Records, ArchiveError>
 /// The records of a file from an offset that an index gave.
 pub(super) fn read_from(path: &Path, offset: u64, ending: Ending) -> Result<Records, ArchiveError> {
     let mut file = File::open(path).map_err(ArchiveError::at(path))?;
-    file.seek(SeekFrom::Start(offset)).map_err(ArchiveError::at(path))?;
-    Ok(Records { path: path.to_owned(), reader: BufReader::new(file), offset, ending, state: State::Reading })
+    file.seek(SeekFrom::Start(offset))
+        .map_err(ArchiveError::at(path))?;
+    Ok(Records {
+        path: path.to_owned(),
+        reader: BufReader::new(file),
+        offset,
+        ending,
+        state: State::Reading,
+    })
 }
 
 impl Iterator for Records {
@@ -92,7 +99,12 @@ impl Iterator for Records {
 
 impl Records {
     fn next_record(&mut self) -> Result<Option<Record>, ArchiveError> {
-        if self.reader.fill_buf().map_err(ArchiveError::at(&self.path))?.is_empty() {
+        if self
+            .reader
+            .fill_buf()
+            .map_err(ArchiveError::at(&self.path))?
+            .is_empty()
+        {
             return Ok(None);
         }
         let text = match self.next_member() {
@@ -109,10 +121,13 @@ impl Records {
         Ok(Some(record))
     }
 
-    /// One byte more than allowed is read, to tell a record of the largest size from one that is too long.
+    /// One byte more than allowed is read, to tell a record of the largest size from one that is
+    /// too long.
     fn next_member(&mut self) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
-        GzDecoder::new(&mut self.reader).take(MAX_RECORD_BYTES + 1).read_to_end(&mut text)?;
+        GzDecoder::new(&mut self.reader)
+            .take(MAX_RECORD_BYTES + 1)
+            .read_to_end(&mut text)?;
         Ok(text)
     }
 
@@ -121,7 +136,9 @@ impl Records {
     }
 
     fn position(&mut self) -> Result<u64, ArchiveError> {
-        self.reader.stream_position().map_err(ArchiveError::at(&self.path))
+        self.reader
+            .stream_position()
+            .map_err(ArchiveError::at(&self.path))
     }
 
     fn damaged(&self, why: &'static str) -> ArchiveError {
@@ -139,13 +156,16 @@ fn parse(text: &[u8], offset: u64, length: u64) -> Result<Record, &'static str> 
     let fields: Option<Vec<_>> = lines.map(field).collect();
     let fields = fields.ok_or("a field of the head has no name")?;
     let value = |name: &str| field_of(&fields, name);
-    let size: usize =
-        value("Content-Length").and_then(|size| size.parse().ok()).ok_or("no Content-Length")?;
+    let size: usize = value("Content-Length")
+        .and_then(|size| size.parse().ok())
+        .ok_or("no Content-Length")?;
     let block = rest.get(..size).ok_or("shorter than its Content-Length")?;
     if &rest[size..] != b"\r\n\r\n" {
         return Err("longer than its Content-Length");
     }
-    let time = value("WARC-Date").and_then(Timestamp::parse).ok_or("no WARC-Date")?;
+    let time = value("WARC-Date")
+        .and_then(Timestamp::parse)
+        .ok_or("no WARC-Date")?;
     Ok(Record {
         kind: value("WARC-Type").ok_or("no WARC-Type")?.to_owned(),
         time: time.into(),
@@ -169,7 +189,10 @@ fn field(line: &str) -> Option<(String, String)> {
 }
 
 fn field_of<'a>(fields: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    fields.iter().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    fields
+        .iter()
+        .find(|(other, _)| other.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_str())
 }
 
 impl Record {
@@ -180,11 +203,22 @@ impl Record {
 
     /// The HTTP head and body in the block of a response, revisit or request record.
     pub fn http(&self) -> Option<(Head, &[u8])> {
-        let end = self.block.windows(4).position(|window| window == b"\r\n\r\n")?;
-        let mut lines = self.block[..end].split(|&byte| byte == b'\n').map(|line| line.trim_ascii_end());
+        let end = self
+            .block
+            .windows(4)
+            .position(|window| window == b"\r\n\r\n")?;
+        let mut lines = self.block[..end]
+            .split(|&byte| byte == b'\n')
+            .map(|line| line.trim_ascii_end());
         let first_line = String::from_utf8_lossy(lines.next()?).into_owned();
         let headers = lines.filter_map(header).collect();
-        Some((Head { first_line, headers }, &self.block[end + 4..]))
+        Some((
+            Head {
+                first_line,
+                headers,
+            },
+            &self.block[end + 4..],
+        ))
     }
 
     /// What an index says about this record, if it belongs there.

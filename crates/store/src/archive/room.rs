@@ -1,4 +1,5 @@
-//! Keeping to the volunteer's disk: the oldest whole files go first, and only ever files of the archive.
+//! Keeping to the volunteer's disk: the oldest whole files go first, and only ever files of the
+//! archive.
 
 use super::{Archive, ArchiveError, file_name::FileState, folder::remove_if_there};
 
@@ -21,8 +22,8 @@ pub enum Room {
 }
 
 impl Archive {
-    /// Gives up the oldest files until the quota is kept and enough of the disk is free. `free_bytes` is what the disk
-    /// has left now. To be called after each commit.
+    /// Gives up the oldest files until the quota is kept and enough of the disk is free.
+    /// `free_bytes` is what the disk has left now. To be called after each commit.
     pub fn make_room(&mut self, free_bytes: u64) -> Result<(Room, Vec<RemovedFile>), ArchiveError> {
         let mut free_bytes = free_bytes;
         let mut removed = Vec::new();
@@ -31,17 +32,22 @@ impl Archive {
                 return Ok((Room::None, removed));
             };
             let (name, bytes) = (name.clone(), *bytes);
-            // The file before its index: an index without file is removed below or found to lead nowhere.
+            // The file before its index: an index without file is removed below or found to lead
+            // nowhere.
             remove_if_there(&name.warc_in(&self.folder, FileState::Closed))?;
             remove_if_there(&name.index_in(&self.folder, FileState::Closed))?;
             self.closed.remove(&name.number);
             free_bytes += bytes;
-            removed.push(RemovedFile { file: name.warc(), bytes });
+            removed.push(RemovedFile {
+                file: name.warc(),
+                bytes,
+            });
         }
         Ok((Room::Enough, removed))
     }
 
-    /// Changes quota and free space from the next time room is made; `None` is what the options say.
+    /// Changes quota and free space from the next time room is made; `None` is what the options
+    /// say.
     pub fn limit(&mut self, quota_bytes: Option<u64>, min_free_bytes: Option<u64>) {
         self.asked = (quota_bytes, min_free_bytes);
     }
@@ -67,14 +73,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut archive = open(folder.path(), None, 6000);
         let addresses: Vec<String> = (0..80).map(|n| format!("http://{n}.example/")).collect();
-        append(&mut archive, &addresses.iter().map(String::as_str).collect::<Vec<_>>());
+        append(
+            &mut archive,
+            &addresses.iter().map(String::as_str).collect::<Vec<_>>(),
+        );
         archive.sync().unwrap();
         let before = archive.bytes();
         assert!(before > archive.options.quota_bytes);
         let (room, removed) = archive.make_room(u64::MAX / 2).unwrap();
         assert_eq!(room, Room::Enough);
         assert!(archive.bytes() <= archive.options.quota_bytes);
-        assert_eq!(before - archive.bytes(), removed.iter().map(|file| file.bytes).sum::<u64>());
+        assert_eq!(
+            before - archive.bytes(),
+            removed.iter().map(|file| file.bytes).sum::<u64>()
+        );
         let reader = Reader::new(folder.path());
         assert!(reader.find(&url("http://0.example/")).unwrap().is_empty());
         assert_eq!(reader.find(&url("http://79.example/")).unwrap().len(), 1);

@@ -1,13 +1,18 @@
-//! URLs with the host turned round (`com,example)/path`), so that a sorted index keeps a site's pages together.
+//! URLs with the host turned round (`com,example)/path`), so that a sorted index keeps a site's
+//! pages together.
 
 use apoidea_model::PageUrl;
 
-/// The key under which an index holds a page. Unlike some other tools this keeps a leading `www`, which is a domain
-/// of its own here, and the case of the path.
+/// The key under which an index holds a page. Unlike some other tools this keeps a leading `www`,
+/// which is a domain of its own here, and the case of the path.
 pub(super) fn surt(url: &PageUrl) -> String {
     let host = url.host();
     let is_name = url.domain().ip().is_none();
-    let mut key = if is_name { host.rsplit('.').collect::<Vec<_>>().join(",") } else { host.to_owned() };
+    let mut key = if is_name {
+        host.rsplit('.').collect::<Vec<_>>().join(",")
+    } else {
+        host.to_owned()
+    };
     let default_port = if url.is_https() { 443 } else { 80 };
     if url.port() != default_port {
         key.push_str(&format!(":{}", url.port()));

@@ -24,7 +24,14 @@ pub fn parse_time(text: &str) -> Option<Time> {
 impl Timestamp {
     /// Fourteen digits, as in CDX indexes and file names.
     pub(crate) fn digits(self) -> String {
-        let Timestamp { year, month, day, hour, minute, second } = self;
+        let Timestamp {
+            year,
+            month,
+            day,
+            hour,
+            minute,
+            second,
+        } = self;
         format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
     }
 
@@ -47,9 +54,14 @@ impl Timestamp {
         (Timestamp::from(Time::from(stamp)) == stamp).then_some(stamp)
     }
 
-    /// Days since the epoch; the algorithm is Howard Hinnant's `days_from_civil`, with years that begin in March.
+    /// Days since the epoch; the algorithm is Howard Hinnant's `days_from_civil`, with years that
+    /// begin in March.
     fn days(self) -> u64 {
-        let year = if self.month <= 2 { self.year.saturating_sub(1) } else { self.year };
+        let year = if self.month <= 2 {
+            self.year.saturating_sub(1)
+        } else {
+            self.year
+        };
         let (era, year_of_era) = (year / 400, year % 400);
         let day_of_year = (153 * ((self.month + 9) % 12) + 2) / 5 + self.day.saturating_sub(1);
         let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
@@ -62,10 +74,15 @@ impl From<Time> for Timestamp {
         let seconds = time.as_millis() / 1000;
         let days = seconds / DAY_SECONDS + 719_468;
         let (era, day_of_era) = (days / 146_097, days % 146_097);
-        let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let year_of_era =
+            (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let shifted_month = (5 * day_of_year + 2) / 153;
-        let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+        let month = if shifted_month < 10 {
+            shifted_month + 3
+        } else {
+            shifted_month - 9
+        };
         Timestamp {
             year: era * 400 + year_of_era + u64::from(month <= 2),
             month,
@@ -79,7 +96,8 @@ impl From<Time> for Timestamp {
 
 impl From<Timestamp> for Time {
     fn from(stamp: Timestamp) -> Self {
-        let seconds = stamp.days() * DAY_SECONDS + stamp.hour * 3600 + stamp.minute * 60 + stamp.second;
+        let seconds =
+            stamp.days() * DAY_SECONDS + stamp.hour * 3600 + stamp.minute * 60 + stamp.second;
         Time::from_millis(seconds * 1000)
     }
 }
@@ -87,8 +105,18 @@ impl From<Timestamp> for Time {
 /// As in `WARC-Date`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Timestamp { year, month, day, hour, minute, second } = self;
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+        let Timestamp {
+            year,
+            month,
+            day,
+            hour,
+            minute,
+            second,
+        } = self;
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
+        )
     }
 }
 
@@ -115,7 +143,14 @@ mod tests {
 
     #[test]
     fn what_is_no_moment_is_refused() {
-        for bad in ["", "2024", "2024-02-30T00:00:00Z", "20240101250000", "x2024010100000000", "é"] {
+        for bad in [
+            "",
+            "2024",
+            "2024-02-30T00:00:00Z",
+            "20240101250000",
+            "x2024010100000000",
+            "é",
+        ] {
             assert_eq!(Timestamp::parse(bad), None, "{bad}");
         }
         let fraction = Timestamp::parse("2024-02-29T23:59:59.123Z").unwrap();

@@ -15,8 +15,17 @@ const SECONDS: u32 = 2;
 fn busy(ground: &Ground, name: &str, status: u16, form: RetryAfter) -> Vec<Site> {
     let site = ground.site(name).home(&["/busy", "/idle"]);
     let then = Reply::html(site.text("/busy", &["/"]));
-    let play = Play::Busy { times: TIMES, status, seconds: SECONDS, form, then };
-    vec![site.page("/busy", Fate::Later, play).html("/idle", Fate::Later, &["/"])]
+    let play = Play::Busy {
+        times: TIMES,
+        status,
+        seconds: SECONDS,
+        form,
+        then,
+    };
+    vec![
+        site.page("/busy", Fate::Later, play)
+            .html("/idle", Fate::Later, &["/"]),
+    ]
 }
 
 pub(super) fn seconds(ground: &Ground) -> Vec<Site> {

@@ -17,9 +17,17 @@ const BROKEN: &str = "<title>broken-html.test/</title><body>\0<p><b><i>unclosed 
     <!-- never closed <a href=\"/not-eleven\">";
 
 pub(super) fn broken_html(ground: &Ground) -> Vec<Site> {
-    let site = ground.site("broken-html").page("/", Fate::Keep, Reply::html(BROKEN));
+    let site = ground
+        .site("broken-html")
+        .page("/", Fate::Keep, Reply::html(BROKEN));
     let site = site.leaves(&["/one", "/two", "/three", "/four", "/five", "/six", "/nine"]);
-    vec![site.forbidden(&["/not-five", "/not-seven", "/not-eight", "/not-ten", "/not-eleven"])]
+    vec![site.forbidden(&[
+        "/not-five",
+        "/not-seven",
+        "/not-eight",
+        "/not-ten",
+        "/not-eleven",
+    ])]
 }
 
 pub(super) fn not_html(ground: &Ground) -> Vec<Site> {
@@ -31,12 +39,13 @@ pub(super) fn not_html(ground: &Ground) -> Vec<Site> {
         ("/no-extension", "video/mp4"),
         ("/data.json", "application/json"),
     ];
-    let site = ground.site("not-html").home(&files.map(|(path, _)| path)).forbidden(&["/fake"]);
-    vec![
-        files
-            .into_iter()
-            .fold(site, |site, (path, kind)| site.page(path, Fate::Either, Reply::new(200, kind, link))),
-    ]
+    let site = ground
+        .site("not-html")
+        .home(&files.map(|(path, _)| path))
+        .forbidden(&["/fake"]);
+    vec![files.into_iter().fold(site, |site, (path, kind)| {
+        site.page(path, Fate::Either, Reply::new(200, kind, link))
+    })]
 }
 
 /// Half a megabyte of text, to be repeated.
@@ -46,12 +55,25 @@ fn text() -> Bytes {
 
 /// A site with a home page and one page that ends badly or not at all.
 fn site(ground: &Ground, name: &str, page: Reply) -> Vec<Site> {
-    vec![ground.site(name).home(&["/page", "/other"]).leaves(&["/other"]).page("/page", Fate::Visit, page)]
+    vec![
+        ground
+            .site(name)
+            .home(&["/page", "/other"])
+            .leaves(&["/other"])
+            .page("/page", Fate::Visit, page),
+    ]
 }
 
 pub(super) fn endless(ground: &Ground) -> Vec<Site> {
-    let body = vec![Step::Send("<title>endless</title>".into()), Step::Repeat(text(), None)];
-    site(ground, "body-endless", Reply::html("").body(Framing::Chunked, body))
+    let body = vec![
+        Step::Send("<title>endless</title>".into()),
+        Step::Repeat(text(), None),
+    ];
+    site(
+        ground,
+        "body-endless",
+        Reply::html("").body(Framing::Chunked, body),
+    )
 }
 
 pub(super) fn large(ground: &Ground) -> Vec<Site> {
@@ -59,21 +81,38 @@ pub(super) fn large(ground: &Ground) -> Vec<Site> {
         Step::Send("<title>large</title><a href=\"/early\">x</a>".into()),
         Step::Repeat(text(), Some(7)),
     ];
-    let sites = site(ground, "body-large", Reply::html("").body(Framing::Length, body));
-    sites.into_iter().map(|site| site.html("/early", Fate::Either, &["/"])).collect()
+    let sites = site(
+        ground,
+        "body-large",
+        Reply::html("").body(Framing::Length, body),
+    );
+    sites
+        .into_iter()
+        .map(|site| site.html("/early", Fate::Either, &["/"]))
+        .collect()
 }
 
 pub(super) fn reset(ground: &Ground) -> Vec<Site> {
-    let page = Reply::html("").body(Framing::Claimed(10_000), vec![Step::Send("<title>broken off".into())]);
+    let page = Reply::html("").body(
+        Framing::Claimed(10_000),
+        vec![Step::Send("<title>broken off".into())],
+    );
     site(ground, "body-reset", page.ending(Ending::Reset))
 }
 
 pub(super) fn short(ground: &Ground) -> Vec<Site> {
-    let page = Reply::html("").body(Framing::Claimed(10_000), vec![Step::Send("<title>too short".into())]);
+    let page = Reply::html("").body(
+        Framing::Claimed(10_000),
+        vec![Step::Send("<title>too short".into())],
+    );
     site(ground, "body-short", page)
 }
 
 pub(super) fn long(ground: &Ground) -> Vec<Site> {
     let body = "<title>longer than it says</title><p>and on";
-    site(ground, "body-long", Reply::html("").body(Framing::Claimed(34), vec![Step::Send(body.into())]))
+    site(
+        ground,
+        "body-long",
+        Reply::html("").body(Framing::Claimed(34), vec![Step::Send(body.into())]),
+    )
 }

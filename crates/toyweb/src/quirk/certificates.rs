@@ -1,4 +1,5 @@
-//! Hosts over HTTPS, with a good certificate and with bad ones. A bad one must be refused before anything is asked.
+//! Hosts over HTTPS, with a good certificate and with bad ones. A bad one must be refused before
+//! anything is asked.
 
 use super::Ground;
 use crate::{
@@ -8,7 +9,9 @@ use crate::{
 };
 
 fn site(ground: &Ground, name: &str) -> Site {
-    Site::new(name, Scheme::Https, ground.ports).home(&["/one"]).leaves(&["/one"])
+    Site::new(name, Scheme::Https, ground.ports)
+        .home(&["/one"])
+        .leaves(&["/one"])
 }
 
 pub(super) fn good(ground: &Ground) -> Vec<Site> {
@@ -21,5 +24,7 @@ pub(super) fn bad(ground: &Ground) -> Vec<Site> {
         ("secure-expired", Certificate::Expired),
         ("secure-other-name", Certificate::OtherName),
     ];
-    kinds.map(|(name, kind)| site(ground, name).certificate(kind).doomed(Fate::Never)).into()
+    kinds
+        .map(|(name, kind)| site(ground, name).certificate(kind).doomed(Fate::Never))
+        .into()
 }

@@ -1,5 +1,5 @@
-//! Pages in other character sets than UTF-8, declared rightly, wrongly or not at all. Each links to a page that is only
-//! found if the bytes were read well enough.
+//! Pages in other character sets than UTF-8, declared rightly, wrongly or not at all. Each links to
+//! a page that is only found if the bytes were read well enough.
 
 use super::Ground;
 use crate::{reply::Reply, site::Site, truth::Fate};
@@ -14,14 +14,23 @@ enum Declared {
 }
 
 fn utf16le(text: &str, mark: &[u8]) -> Vec<u8> {
-    mark.iter().copied().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect()
+    mark.iter()
+        .copied()
+        .chain(text.encode_utf16().flat_map(u16::to_le_bytes))
+        .collect()
 }
 
 fn encoded(encoding: &'static Encoding) -> impl Fn(&str) -> Vec<u8> {
     move |text| encoding.encode(text).0.into_owned()
 }
 
-fn page(site: Site, name: &str, words: &str, declared: Declared, encode: impl Fn(&str) -> Vec<u8>) -> Site {
+fn page(
+    site: Site,
+    name: &str,
+    words: &str,
+    declared: Declared,
+    encode: impl Fn(&str) -> Vec<u8>,
+) -> Site {
     let (path, after) = (format!("/{name}"), format!("/after-{name}"));
     let meta = match declared {
         Declared::Meta(charset) => format!("<meta charset=\"{charset}\">"),
@@ -35,7 +44,12 @@ fn page(site: Site, name: &str, words: &str, declared: Declared, encode: impl Fn
         Declared::Header(content_type) => content_type,
         _ => "text/html",
     };
-    site.page(&path, Fate::Keep, Reply::new(200, content_type, encode(&html))).leaves(&[&after])
+    site.page(
+        &path,
+        Fate::Keep,
+        Reply::new(200, content_type, encode(&html)),
+    )
+    .leaves(&[&after])
 }
 
 pub(super) fn all(ground: &Ground) -> Vec<Site> {
@@ -50,16 +64,47 @@ pub(super) fn all(ground: &Ground) -> Vec<Site> {
         "unknown",
     ];
     let links = names.map(|name| format!("/{name}"));
-    let site = ground.site("charsets").home(&links.each_ref().map(String::as_str));
+    let site = ground
+        .site("charsets")
+        .home(&links.each_ref().map(String::as_str));
     let utf8 = |text: &str| text.as_bytes().to_vec();
-    let site =
-        page(site, names[0], "Пчёлы летят", Header("text/html; charset=windows-1251"), encoded(WINDOWS_1251));
-    let site = page(site, names[1], "蜜蜂の巣", Meta("shift_jis"), encoded(SHIFT_JIS));
-    let site = page(site, names[2], "Bienenstöcke", Not, |text| utf16le(text, b"\xff\xfe"));
-    let site = page(site, names[3], "ruche d’abeilles", Header("text/html; charset=utf-16le"), |text| {
-        utf16le(text, b"")
+    let site = page(
+        site,
+        names[0],
+        "Пчёлы летят",
+        Header("text/html; charset=windows-1251"),
+        encoded(WINDOWS_1251),
+    );
+    let site = page(
+        site,
+        names[1],
+        "蜜蜂の巣",
+        Meta("shift_jis"),
+        encoded(SHIFT_JIS),
+    );
+    let site = page(site, names[2], "Bienenstöcke", Not, |text| {
+        utf16le(text, b"\xff\xfe")
     });
+    let site = page(
+        site,
+        names[3],
+        "ruche d’abeilles",
+        Header("text/html; charset=utf-16le"),
+        |text| utf16le(text, b""),
+    );
     let site = page(site, names[4], "včelí úl", Not, utf8);
-    let site = page(site, names[5], "déjà vu", Header("text/html; charset=utf-8"), encoded(WINDOWS_1252));
-    vec![page(site, names[6], "colmena", Header("text/html; charset=klingon"), utf8)]
+    let site = page(
+        site,
+        names[5],
+        "déjà vu",
+        Header("text/html; charset=utf-8"),
+        encoded(WINDOWS_1252),
+    );
+    vec![page(
+        site,
+        names[6],
+        "colmena",
+        Header("text/html; charset=klingon"),
+        utf8,
+    )]
 }

@@ -1,5 +1,6 @@
-//! The catalogue of quirks: each is a host, or a few, that behaves in one unusual way. The files below hold one family
-//! each; what a crawler must make of every URL is said beside what the URL answers.
+//! The catalogue of quirks: each is a host, or a few, that behaves in one unusual way. The files
+//! below hold one family each; what a crawler must make of every URL is said beside what the URL
+//! answers.
 
 mod backoff;
 mod bodies;
@@ -47,7 +48,8 @@ impl Ground {
 
 macro_rules! catalogue {
     ($($(#[$doc:meta])+ $quirk:ident => $sites:path,)+) => {
-        /// An unusual way for a host to behave. The hosts that a quirk adds are linked from ordinary home pages.
+        /// An unusual way for a host to behave. The hosts that a quirk adds are linked from
+        /// ordinary home pages.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Quirk {
@@ -76,23 +78,27 @@ catalogue! {
     RobotsWildcards => robots::wildcards,
     /// `robots-delay`: a Crawl-delay of two seconds.
     RobotsDelay => robots::delay,
-    /// `robots-agent`: a group for Apoidea allows what the group for all forbids, and the other way round.
+    /// `robots-agent`: a group for Apoidea allows what the group for all forbids, and the other way
+    /// round.
     RobotsAgent => robots::agent,
     /// `robots-503`: robots.txt always fails, which forbids everything.
     RobotsError => robots::error,
     /// `robots-recovers`: robots.txt fails twice and then allows everything.
     RobotsRecovers => robots::recovers,
-    /// `robots-429`: robots.txt is always refused for being asked too often, which forbids everything.
+    /// `robots-429`: robots.txt is always refused for being asked too often, which forbids
+    /// everything.
     RobotsTooMany => robots::too_many,
     /// `robots-slow`: robots.txt takes three seconds.
     RobotsSlow => robots::slow,
     /// `robots-huge`: a robots.txt of 1 MiB with a rule that counts before 500 KiB.
     RobotsHuge => robots::huge,
-    /// `robots-moved`, `robots-moved-far`: robots.txt lies behind one and behind five redirects, on another host.
+    /// `robots-moved`, `robots-moved-far`: robots.txt lies behind one and behind five redirects, on
+    /// another host.
     RobotsMoved => robots::moved,
     /// `robots-binary`: robots.txt is not text.
     RobotsBinary => robots::binary,
-    /// `robots-reset`: the connection breaks when robots.txt is asked for, which forbids everything.
+    /// `robots-reset`: the connection breaks when robots.txt is asked for, which forbids
+    /// everything.
     RobotsReset => robots::reset,
     /// `redirects`: 301, 302, 303, 307 and 308.
     Redirects => redirects::every_status,
@@ -136,7 +142,8 @@ catalogue! {
     EncodingsLie => encodings::lies,
     /// `gzip-bomb`: 100 MiB in 100 KB.
     GzipBomb => encodings::bomb,
-    /// `charsets`: windows-1251, shift_jis, UTF-16; declared by header, by meta, by nothing, or wrongly.
+    /// `charsets`: windows-1251, shift_jis, UTF-16; declared by header, by meta, by nothing, or
+    /// wrongly.
     Charsets => charsets::all,
     /// `broken-html`: markup that only a forgiving parser reads.
     BrokenHtml => bodies::broken_html,
@@ -180,7 +187,8 @@ catalogue! {
     Conditional => copies::conditional,
     /// `copy-one`, `copy-two`: the same page at several URLs of several hosts.
     Copies => copies::everywhere,
-    /// `directives`: noindex, nofollow, noarchive and none, in headers and meta, to all and to others.
+    /// `directives`: noindex, nofollow, noarchive and none, in headers and meta, to all and to
+    /// others.
     Directives => directives::all,
     /// `forbids`: a long run of 403.
     Forbids => refusals::forbids,
@@ -188,6 +196,7 @@ catalogue! {
     Challenge => refusals::challenge,
     /// `secure`: an ordinary host over HTTPS.
     Secure => certificates::good,
-    /// `secure-self-signed`, `secure-expired`, `secure-other-name`: certificates that must be refused.
+    /// `secure-self-signed`, `secure-expired`, `secure-other-name`: certificates that must be
+    /// refused.
     CertificatesBad => certificates::bad,
 }

@@ -1,5 +1,5 @@
-//! Names that resolve in unusual ways. Where a name must not be connected to, no request may arrive, not even for
-//! robots.txt.
+//! Names that resolve in unusual ways. Where a name must not be connected to, no request may
+//! arrive, not even for robots.txt.
 
 use super::Ground;
 use crate::{
@@ -12,14 +12,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn host(ground: &Ground, name: &str, naming: Naming) -> Site {
-    ground.site(name).naming(naming).home(&["/one"]).leaves(&["/one"])
+    ground
+        .site(name)
+        .naming(naming)
+        .home(&["/one"])
+        .leaves(&["/one"])
 }
 
 fn unreachable(ground: &Ground, name: &str, naming: Naming) -> Vec<Site> {
     vec![host(ground, name, naming).doomed(Fate::Never)]
 }
 
-/// Names of private addresses; where 127.0.0.1 and ::1 are not the web's own, honeypots listen there.
+/// Names of private addresses; where 127.0.0.1 and ::1 are not the web's own, honeypots listen
+/// there.
 pub(super) fn private(ground: &Ground) -> Vec<Site> {
     let addresses: [(&str, IpAddr); 6] = [
         ("name-ten", Ipv4Addr::new(10, 0, 0, 1).into()),
@@ -29,8 +34,12 @@ pub(super) fn private(ground: &Ground) -> Vec<Site> {
         ("name-loopback", LOOPBACK),
         ("name-loopback-six", Ipv6Addr::LOCALHOST.into()),
     ];
-    let foreign = addresses.into_iter().filter(|(_, address)| *address != ground.here);
-    foreign.flat_map(|(name, address)| unreachable(ground, name, Naming::To(vec![address]))).collect()
+    let foreign = addresses
+        .into_iter()
+        .filter(|(_, address)| *address != ground.here);
+    foreign
+        .flat_map(|(name, address)| unreachable(ground, name, Naming::To(vec![address])))
+        .collect()
 }
 
 pub(super) fn mixed(ground: &Ground) -> Vec<Site> {

@@ -6,12 +6,21 @@ use crate::{reply::Reply, site::Site, truth::Fate};
 pub(super) fn every_status(ground: &Ground) -> Vec<Site> {
     let statuses = [301, 302, 303, 307, 308];
     let links = statuses.map(|status| format!("/{status}"));
-    let mut site = ground.site("redirects").home(&links.each_ref().map(String::as_str));
+    let mut site = ground
+        .site("redirects")
+        .home(&links.each_ref().map(String::as_str));
     for status in statuses {
         let target = format!("/after-{status}");
-        let location =
-            if status % 2 == 0 { target.clone() } else { ground.origin("redirects") + &target + "#here" };
-        site = site.page(&format!("/{status}"), Fate::Visit, Reply::redirect(status, location));
+        let location = if status % 2 == 0 {
+            target.clone()
+        } else {
+            ground.origin("redirects") + &target + "#here"
+        };
+        site = site.page(
+            &format!("/{status}"),
+            Fate::Visit,
+            Reply::redirect(status, location),
+        );
         site = site.leaves(&[&target]);
     }
     vec![site]
@@ -20,7 +29,11 @@ pub(super) fn every_status(ground: &Ground) -> Vec<Site> {
 pub(super) fn chain(ground: &Ground) -> Vec<Site> {
     let mut site = ground.site("redirect-chain").home(&["/1"]).leaves(&["/6"]);
     for hop in 1..6 {
-        site = site.page(&format!("/{hop}"), Fate::Visit, Reply::redirect(302, format!("/{}", hop + 1)));
+        site = site.page(
+            &format!("/{hop}"),
+            Fate::Visit,
+            Reply::redirect(302, format!("/{}", hop + 1)),
+        );
     }
     vec![site]
 }
@@ -40,7 +53,10 @@ pub(super) fn away(ground: &Ground) -> Vec<Site> {
             Fate::Visit,
             Reply::redirect(301, target),
         ),
-        ground.site("redirect-arrival").home(&[]).leaves(&["/only-by-redirect"]),
+        ground
+            .site("redirect-arrival")
+            .home(&[])
+            .leaves(&["/only-by-redirect"]),
     ]
 }
 
@@ -53,7 +69,9 @@ pub(super) fn schemes(ground: &Ground) -> Vec<Site> {
         ("/nothing", ""),
         ("/nonsense", "http://[::::]:port/"),
     ];
-    let site = ground.site("redirect-schemes").home(&targets.map(|(path, _)| path));
+    let site = ground
+        .site("redirect-schemes")
+        .home(&targets.map(|(path, _)| path));
     let add = |site: Site, (path, target): (&str, &'static str)| {
         site.page(path, Fate::Visit, Reply::redirect(302, target))
     };

@@ -4,8 +4,10 @@ use super::{Ground, encodings::gzip};
 use crate::{reply::Reply, site::Site, truth::Fate};
 
 fn urls(origin: &str, paths: &[&str]) -> String {
-    let items: String =
-        paths.iter().map(|path| format!("  <url><loc>{}</loc></url>\n", absolute(origin, path))).collect();
+    let items: String = paths
+        .iter()
+        .map(|path| format!("  <url><loc>{}</loc></url>\n", absolute(origin, path)))
+        .collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{items}</urlset>\n"
     )
@@ -14,7 +16,12 @@ fn urls(origin: &str, paths: &[&str]) -> String {
 fn index(origin: &str, paths: &[&str]) -> String {
     let items: String = paths
         .iter()
-        .map(|path| format!("  <sitemap><loc>{}</loc></sitemap>\n", absolute(origin, path)))
+        .map(|path| {
+            format!(
+                "  <sitemap><loc>{}</loc></sitemap>\n",
+                absolute(origin, path)
+            )
+        })
         .collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{items}</sitemapindex>\n"
@@ -22,17 +29,23 @@ fn index(origin: &str, paths: &[&str]) -> String {
 }
 
 fn absolute(origin: &str, path: &str) -> String {
-    if path.starts_with('/') { format!("{origin}{}", path.replace('&', "&amp;")) } else { path.to_owned() }
+    if path.starts_with('/') {
+        format!("{origin}{}", path.replace('&', "&amp;"))
+    } else {
+        path.to_owned()
+    }
 }
 
-/// `sitemaps`: robots.txt names an index and a text file; the index names a plain and a packed sitemap. One entry leads
-/// into a private network.
+/// `sitemaps`: robots.txt names an index and a text file; the index names a plain and a packed
+/// sitemap. One entry leads into a private network.
 pub(super) fn all(ground: &Ground) -> Vec<Site> {
     let origin = ground.origin("sitemaps");
-    let honeypot =
-        ground.honeypots.first().map_or(String::new(), |address| format!("http://{address}/honeypot"));
-    let robots =
-        format!("User-agent: *\nDisallow: /no\nSitemap: {origin}/index.xml\nsitemap: {origin}/list.txt\n");
+    let honeypot = ground.honeypots.first().map_or(String::new(), |address| {
+        format!("http://{address}/honeypot")
+    });
+    let robots = format!(
+        "User-agent: *\nDisallow: /no\nSitemap: {origin}/index.xml\nsitemap: {origin}/list.txt\n"
+    );
     let xml = |text: String| Reply::new(200, "application/xml", text);
     let plain = urls(&origin, &["/in-xml", "/in-xml?a=1&b=2", "/no", &honeypot]);
     let packed = gzip(urls(&origin, &["/in-gzip"]).as_bytes());
@@ -41,9 +54,24 @@ pub(super) fn all(ground: &Ground) -> Vec<Site> {
         .site("sitemaps")
         .robots(Reply::new(200, "text/plain", robots))
         .home(&[])
-        .page("/index.xml", Fate::Visit, xml(index(&origin, &["/plain.xml", "/packed.xml.gz"])))
+        .page(
+            "/index.xml",
+            Fate::Visit,
+            xml(index(&origin, &["/plain.xml", "/packed.xml.gz"])),
+        )
         .page("/plain.xml", Fate::Visit, xml(plain))
-        .page("/packed.xml.gz", Fate::Visit, Reply::new(200, "application/gzip", packed))
-        .page("/list.txt", Fate::Visit, Reply::new(200, "text/plain", list));
-    vec![site.leaves(&["/in-xml", "/in-xml?a=1&b=2", "/in-gzip", "/in-text"]).forbidden(&["/no"])]
+        .page(
+            "/packed.xml.gz",
+            Fate::Visit,
+            Reply::new(200, "application/gzip", packed),
+        )
+        .page(
+            "/list.txt",
+            Fate::Visit,
+            Reply::new(200, "text/plain", list),
+        );
+    vec![
+        site.leaves(&["/in-xml", "/in-xml?a=1&b=2", "/in-gzip", "/in-text"])
+            .forbidden(&["/no"]),
+    ]
 }

@@ -1,4 +1,5 @@
-//! A plain client: names through the toy web's name server, no redirects, no retries, all addresses allowed.
+//! A plain client: names through the toy web's name server, no redirects, no retries, all addresses
+//! allowed.
 
 use apoidea_toyweb::ToyWeb;
 use hickory_resolver::{
@@ -30,7 +31,11 @@ impl Names {
     }
 
     pub async fn look_up(&self, name: &str) -> Result<Vec<std::net::IpAddr>, String> {
-        let found = self.0.lookup_ip(format!("{name}.")).await.map_err(|error| error.to_string())?;
+        let found = self
+            .0
+            .lookup_ip(format!("{name}."))
+            .await
+            .map_err(|error| error.to_string())?;
         Ok(found.iter().collect())
     }
 }
@@ -50,8 +55,8 @@ impl Resolve for Names {
 pub fn client(web: &ToyWeb) -> reqwest::Client {
     // Another test may have been first.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let authority =
-        reqwest::Certificate::from_pem(web.ca_pem().as_bytes()).expect("the web exports a certificate");
+    let authority = reqwest::Certificate::from_pem(web.ca_pem().as_bytes())
+        .expect("the web exports a certificate");
     reqwest::Client::builder()
         .tls_certs_only([authority])
         .user_agent("naive/1.0")

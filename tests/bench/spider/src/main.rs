@@ -1,6 +1,8 @@
-//! The `spider` crate as a contestant of the benchmark: crawls from a start page over a list of hosts, keeps nothing.
+//! The `spider` crate as a contestant of the benchmark: crawls from a start page over a list of
+//! hosts, keeps nothing.
 //!
-//! Usage: `spider-contestant START CONNECTIONS HOST…`, where a host is written as `http://address`, on any port.
+//! Usage: `spider-contestant START CONNECTIONS HOST…`, where a host is written as `http://address`,
+//! on any port.
 
 use spider::website::Website;
 

@@ -1,4 +1,5 @@
-//! How long nobody touched anything: Mutter first, then ext-idle-notify, then X11, and that only outside Wayland.
+//! How long nobody touched anything: Mutter first, then ext-idle-notify, then X11, and that only
+//! outside Wayland.
 
 use super::{mutter::Mutter, wayland::Wayland, x11::X11};
 use crate::{
@@ -10,7 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// When nothing can see, the next attempt waits this long: desktops start after their programs, but seldom.
+/// When nothing can see, the next attempt waits this long: desktops start after their programs, but
+/// seldom.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// Sees the volunteer.
@@ -28,7 +30,10 @@ enum Way {
 
 impl UserActivity {
     pub(crate) fn new() -> Self {
-        UserActivity { way: None, blind: None }
+        UserActivity {
+            way: None,
+            blind: None,
+        }
     }
 
     fn find(&mut self) -> Result<&mut Way, Blind> {
@@ -39,7 +44,10 @@ impl UserActivity {
                 return Err(blind.clone());
             }
             let found = Way::find();
-            self.blind = found.as_ref().err().map(|blind| (Instant::now(), blind.clone()));
+            self.blind = found
+                .as_ref()
+                .err()
+                .map(|blind| (Instant::now(), blind.clone()));
             self.way = Some(found?);
         }
         Ok(self.way.as_mut().expect("found above if it was not there"))
@@ -55,9 +63,13 @@ impl Way {
         };
         if is_wayland() {
             let wayland = Wayland::connect();
-            return wayland.map(|way| Way::Wayland(Box::new(way))).map_err(|blind| {
-                Blind(format!("neither Mutter ({no_mutter}) nor ext-idle-notify ({blind}) answers"))
-            });
+            return wayland
+                .map(|way| Way::Wayland(Box::new(way)))
+                .map_err(|blind| {
+                    Blind(format!(
+                        "neither Mutter ({no_mutter}) nor ext-idle-notify ({blind}) answers"
+                    ))
+                });
         }
         if env::var_os("DISPLAY").is_none() {
             return Err(Blind("there is no display".to_owned()));
@@ -72,7 +84,12 @@ impl Way {
             Way::X11(way) => (way.idle_ms()?, X11::NAME, way.screen()),
         };
         let detector = Some(name.to_owned());
-        Ok(Readings { idle_ms: Some(idle_ms), detector, screen, ..Readings::default() })
+        Ok(Readings {
+            idle_ms: Some(idle_ms),
+            detector,
+            screen,
+            ..Readings::default()
+        })
     }
 }
 

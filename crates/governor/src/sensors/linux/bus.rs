@@ -1,4 +1,5 @@
-//! A message bus, asked one thing at a time. A connection that failed is made anew at the next question.
+//! A message bus, asked one thing at a time. A connection that failed is made anew at the next
+//! question.
 
 use crate::sensors::Blind;
 use zbus::{
@@ -31,7 +32,10 @@ pub(super) struct Bus {
 
 impl Bus {
     pub(super) fn new(kind: Kind) -> Self {
-        Bus { kind, connection: None }
+        Bus {
+            kind,
+            connection: None,
+        }
     }
 
     /// Calls a method without arguments.
@@ -40,9 +44,17 @@ impl Bus {
         T: serde::de::DeserializeOwned + Type,
     {
         let connection = self.connection()?;
-        let answer =
-            connection.call_method(Some(place.service), place.path, Some(place.interface), method, &());
-        self.forget_if_lost(answer)?.body().deserialize().map_err(Blind::because)
+        let answer = connection.call_method(
+            Some(place.service),
+            place.path,
+            Some(place.interface),
+            method,
+            &(),
+        );
+        self.forget_if_lost(answer)?
+            .body()
+            .deserialize()
+            .map_err(Blind::because)
     }
 
     /// Reads a property, without subscribing to its changes.
@@ -54,9 +66,18 @@ impl Bus {
         const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
         let connection = self.connection()?;
         let question = (place.interface, name);
-        let answer =
-            connection.call_method(Some(place.service), place.path, Some(PROPERTIES), "Get", &question);
-        let value: OwnedValue = self.forget_if_lost(answer)?.body().deserialize().map_err(Blind::because)?;
+        let answer = connection.call_method(
+            Some(place.service),
+            place.path,
+            Some(PROPERTIES),
+            "Get",
+            &question,
+        );
+        let value: OwnedValue = self
+            .forget_if_lost(answer)?
+            .body()
+            .deserialize()
+            .map_err(Blind::because)?;
         T::try_from(value).map_err(Blind::because)
     }
 

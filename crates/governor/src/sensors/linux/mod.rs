@@ -1,4 +1,5 @@
-//! What Linux desktops tell: user activity over one of three ways, power and network over the system bus.
+//! What Linux desktops tell: user activity over one of three ways, power and network over the
+//! system bus.
 
 mod activity;
 mod bus;

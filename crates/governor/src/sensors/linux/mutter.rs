@@ -1,4 +1,5 @@
-//! GNOME's compositor says over the session bus how long nobody touched anything, under Wayland and X11 alike.
+//! GNOME's compositor says over the session bus how long nobody touched anything, under Wayland and
+//! X11 alike.
 
 use super::bus::{Bus, Kind, Place};
 use crate::sensors::Blind;

@@ -40,6 +40,9 @@ impl Sensor for Connection {
             value if UNMETERED.contains(&value) => Some(Metering::Unmetered),
             _ => None,
         };
-        Ok(Readings { metering, ..Readings::default() })
+        Ok(Readings {
+            metering,
+            ..Readings::default()
+        })
     }
 }

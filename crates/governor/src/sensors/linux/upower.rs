@@ -40,11 +40,18 @@ impl Sensor for PowerSupply {
         let is_on_battery: bool = self.0.property(DAEMON, "OnBattery")?;
         let power = if is_on_battery {
             // A percentage is between 0 and 100; a cast saturates, whatever else is sent.
-            let percent = self.0.property::<f64>(BATTERY, "Percentage").ok().map(|percent| percent as u8);
+            let percent = self
+                .0
+                .property::<f64>(BATTERY, "Percentage")
+                .ok()
+                .map(|percent| percent as u8);
             Power::Battery { percent }
         } else {
             Power::Mains
         };
-        Ok(Readings { power: Some(power), ..Readings::default() })
+        Ok(Readings {
+            power: Some(power),
+            ..Readings::default()
+        })
     }
 }
