@@ -10,22 +10,22 @@ use std::net::IpAddr;
 pub struct Capture {
     /// The page.
     pub url: PageUrl,
-    /// When it was fetched.
+    /// The time of the fetch.
     pub time: Time,
     /// The server's address.
     pub address: Option<IpAddr>,
-    /// What was sent.
+    /// The request as it was sent.
     pub request: Head,
-    /// What came back, as the server spelled it.
+    /// The answer, as the server spelled it.
     pub response: Head,
     /// The body with transfer and content encodings undone.
     pub body: Bytes,
     /// SHA-256 of `body`, where it is known already; see
     /// [`ContentHash::with_digest`](apoidea_model::ContentHash).
     pub digest: Option<[u8; 32]>,
-    /// Is this content new?
+    /// The novelty of the content, which decides what is kept.
     pub kind: CaptureKind,
-    /// Why the body is not whole, if it is not.
+    /// The reason why the body is not whole, if it is not.
     pub truncation: Option<Truncation>,
     /// The links found on the page.
     pub outlinks: Vec<PageUrl>,
@@ -42,7 +42,7 @@ pub struct Head {
     pub headers: Vec<(String, Vec<u8>)>,
 }
 
-/// New content is kept; for known content only the fact that it was seen again.
+/// New content is kept; for known content only the fact that it is there still, or again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaptureKind {
     /// A response record with the body.
@@ -51,12 +51,17 @@ pub enum CaptureKind {
     Revisit {
         /// That page.
         url: PageUrl,
-        /// When it was fetched.
+        /// The time of the fetch.
         time: Time,
+    },
+    /// A revisit record for an answer that says "not modified" and so has no body.
+    NotModified {
+        /// The time of the page's own capture with the content, if there is one.
+        captured: Option<Time>,
     },
 }
 
-/// Why a body is not whole.
+/// The reason why a body is not whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Truncation {
     /// It was longer than we keep.

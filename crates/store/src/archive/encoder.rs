@@ -16,7 +16,9 @@ use apoidea_model::Time;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-const REVISIT_PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+const SAME_DIGEST_PROFILE: &str =
+    "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+const NOT_MODIFIED_PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
 const FORMAT_URL: &str =
     "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
 
@@ -35,7 +37,7 @@ pub struct Encoder {
 pub struct EncodedRecords {
     pub(super) bytes: Vec<u8>,
     pub(super) indexed: IndexedAs,
-    /// Where the response or revisit record lies in `bytes`.
+    /// The offset of the response or revisit record in `bytes`.
     pub(super) offset: u64,
     pub(super) length: u64,
 }
@@ -85,6 +87,7 @@ impl Encoder {
             CaptureKind::Revisit { url, time } => {
                 self.add_revisit(capture, (url.as_str(), *time), id, &digest);
             }
+            CaptureKind::NotModified { captured } => self.add_not_modified(capture, *captured, id),
         }
         let length = self.records.len() - offset;
         self.add_metadata(capture, id);
@@ -142,7 +145,7 @@ impl Encoder {
         let head = self.head_of("revisit", capture, Some(id));
         let head = head
             .field("Content-Type", "application/http; msgtype=response")
-            .field("WARC-Profile", REVISIT_PROFILE)
+            .field("WARC-Profile", SAME_DIGEST_PROFILE)
             .field("WARC-Refers-To-Target-URI", original.0)
             .field("WARC-Refers-To-Date", Timestamp::from(original.1));
         let head = with_truncation(with_address(head, capture), capture)
@@ -150,6 +153,22 @@ impl Encoder {
         self.block.clear();
         push_decoded_head(&mut self.block, &capture.response, capture.body.len());
         self.add_block(head);
+    }
+
+    /// The digest is left out: it would be that of the missing body.
+    fn add_not_modified(&mut self, capture: &Capture, captured: Option<Time>, id: RecordId) {
+        let mut head = self
+            .head_of("revisit", capture, Some(id))
+            .field("Content-Type", "application/http; msgtype=response")
+            .field("WARC-Profile", NOT_MODIFIED_PROFILE);
+        if let Some(captured) = captured {
+            head = head
+                .field("WARC-Refers-To-Target-URI", &capture.url)
+                .field("WARC-Refers-To-Date", Timestamp::from(captured));
+        }
+        self.block.clear();
+        push_head(&mut self.block, &capture.response);
+        self.add_block(with_address(head, capture));
     }
 
     fn add_metadata(&mut self, capture: &Capture, response: RecordId) {
@@ -274,7 +293,7 @@ pub(super) mod tests {
     };
     use std::{env, fs, path::Path, process::Command};
 
-    /// What `warcio check` checks, and `warcio check` itself where `APOIDEA_WARCIO` names it.
+    /// The checks of `warcio check`, and `warcio check` itself where `APOIDEA_WARCIO` names it.
     pub(crate) fn check(file: &Path) -> Vec<Record> {
         let records: Vec<Record> = Reader::records(file).unwrap().map(Result::unwrap).collect();
         assert_eq!(records[0].kind, "warcinfo");
@@ -376,6 +395,28 @@ pub(super) mod tests {
             Some("1970-01-01T00:00:00Z")
         );
         assert!(revisit.block.ends_with(b"\r\n\r\n"));
+    }
+
+    #[test]
+    fn an_answer_without_body_becomes_a_revisit_of_the_same_page() {
+        let mut capture = page("http://a.example/", 9, "");
+        capture.response.first_line = "HTTP/1.1 304 Not Modified".to_owned();
+        let not_modified = |captured| {
+            let mut capture = capture.clone();
+            capture.kind = CaptureKind::NotModified { captured };
+            records_of(&capture).swap_remove(1)
+        };
+        let revisit = not_modified(Some(Time::from_millis(0)));
+        assert_eq!(revisit.kind, "revisit");
+        assert_eq!(revisit.field("WARC-Profile"), Some(NOT_MODIFIED_PROFILE));
+        assert_eq!(revisit.field("WARC-Payload-Digest"), None);
+        let target = revisit.field("WARC-Refers-To-Target-URI");
+        assert_eq!(target, Some("http://a.example/"));
+        let date = revisit.field("WARC-Refers-To-Date");
+        assert_eq!(date, Some("1970-01-01T00:00:00Z"));
+        let (head, body) = revisit.http().unwrap();
+        assert_eq!((head.status(), body), (Some(304), &b""[..]));
+        assert_eq!(not_modified(None).field("WARC-Refers-To-Date"), None);
     }
 
     #[test]

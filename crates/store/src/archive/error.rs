@@ -1,4 +1,4 @@
-//! Why the archive could not be read or written.
+//! Errors of reading and writing the archive.
 
 use std::{io, path::Path, path::PathBuf};
 
@@ -11,7 +11,7 @@ pub enum ArchiveError {
     Full {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The system said no for another reason.
@@ -19,7 +19,7 @@ pub enum ArchiveError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A file does not hold what it should.
@@ -27,9 +27,9 @@ pub enum ArchiveError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where the record or line begins.
+        /// The first byte of the record or line.
         offset: u64,
-        /// What is wrong with it.
+        /// The fault.
         why: &'static str,
     },
     /// The index names a file that is gone: its space was needed.

@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-/// Which records to export; a part that is `None` selects all.
+/// The records to export; a part that is `None` selects all.
 #[derive(Debug, Clone, Default)]
 pub struct ExportFilter {
     /// Pages of this domain.
@@ -19,7 +19,7 @@ pub struct ExportFilter {
     pub to: Option<Time>,
 }
 
-/// What was written.
+/// The text as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Exported {
     /// Captures: response and revisit records.

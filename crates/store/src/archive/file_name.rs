@@ -13,14 +13,14 @@ const WARC: &str = ".warc.gz";
 const INDEX: &str = ".cdxj";
 const OPEN: &str = ".open";
 
-/// What the names of a file and its index have in common.
+/// The part that the names of a file and its index have in common.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileName {
     stem: String,
     pub(super) number: u64,
 }
 
-/// Is a file still being written?
+/// Whether a file is still being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileState {
     Open,

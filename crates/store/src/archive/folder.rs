@@ -4,7 +4,7 @@
 //! committed and goes; what the mark promises but the disk lost is reported, and the rest saved.
 
 use super::{
-    ArchiveError, EncodedRecords, Encoder, Mark,
+    ArchiveError, EncodedRecords, Encoder, Mark, Position, Span,
     file_name::{FileName, FileState},
     index_file,
     open_file::{OpenFile, rename, sync_folder},
@@ -17,7 +17,7 @@ use std::{
 
 const MIB: u64 = 1024 * 1024;
 
-/// How much the archive may take.
+/// Limits of the archive.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Name and version of the program, for the head of each file.
@@ -42,17 +42,6 @@ impl Default for Options {
             min_free_bytes: 1024 * MIB,
         }
     }
-}
-
-/// Where the response record of a capture lies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
-    /// The file's name once it is closed.
-    pub file: String,
-    /// First byte of the record.
-    pub offset: u64,
-    /// Its compressed size in bytes.
-    pub length: u64,
 }
 
 /// The archive's one writer.
@@ -97,8 +86,8 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Adds the records of a capture, all or nothing. They are kept once a mark that lies behind
-    /// them is committed.
+    /// Adds the records of a capture, all or nothing, and gives the position of the response or
+    /// revisit among them. They are kept once a mark that lies behind them is committed.
     pub fn append(&mut self, records: &EncodedRecords) -> Result<Position, ArchiveError> {
         let is_full =
             |file: &OpenFile| file.length() + records.len() as u64 > self.options.file_bytes;
@@ -117,7 +106,7 @@ impl Archive {
         };
         let offset = file.append(records)?;
         Ok(Position {
-            file: file.name.warc(),
+            file: file.name.number,
             offset,
             length: records.length,
         })
@@ -138,6 +127,18 @@ impl Archive {
     /// The mark of the last [`Archive::sync`].
     pub fn mark(&self) -> Mark {
         self.mark
+    }
+
+    /// The part of the archive that can be followed now: from the oldest file to the mark of the
+    /// last [`Archive::sync`].
+    pub fn span(&self) -> Span {
+        let open = self.open.as_ref().map(|file| file.name.number);
+        let oldest = self.closed.keys().next().copied().or(open);
+        let from = oldest.map_or(self.mark, |file| Mark { file, length: 0 });
+        Span {
+            from,
+            to: self.mark,
+        }
     }
 
     /// Closes the file that is being written, with a sorted index. The next append begins a new
@@ -190,7 +191,8 @@ impl Archive {
         remove_if_there(&path)
     }
 
-    /// Only the first bytes of the file were committed; writing goes on behind them.
+    /// Only the first bytes of the file were committed; writing goes on behind them, or in a new
+    /// file if the disk lost some of them.
     fn cut(&mut self, name: FileName, state: FileState, length: u64) -> Result<(), ArchiveError> {
         let promised = self.mark.length;
         let path = name.warc_in(&self.folder, state);
@@ -220,6 +222,11 @@ impl Archive {
             length,
         };
         self.open = Some(file);
+        if length < promised {
+            // What follows goes into a new file: a position that was once committed is never used
+            // for another record.
+            self.close()?;
+        }
         Ok(())
     }
 

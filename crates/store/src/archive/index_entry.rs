@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 const REVISIT_MIME: &str = "warc/revisit";
 const UNKNOWN_MIME: &str = "unk";
 
-/// What an index says about one capture of a page.
+/// The entry of an index for one capture of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntry {
     /// The page.
     pub url: PageUrl,
-    /// When it was fetched, to the second.
+    /// The time of the fetch, to the second.
     pub time: Time,
     /// Media type, or `warc/revisit`.
     pub mime: String,
@@ -22,7 +22,7 @@ pub struct IndexEntry {
     pub status: u16,
     /// Digest of the body, `sha256:` and hexadecimal digits.
     pub digest: String,
-    /// Where the response or revisit record begins in its file.
+    /// The first byte of the response or revisit record in its file.
     pub offset: u64,
     /// Its compressed size in bytes.
     pub length: u64,
@@ -30,7 +30,7 @@ pub struct IndexEntry {
     pub file: String,
 }
 
-/// What is known about a capture before its place is.
+/// The facts about a capture before its place is known.
 #[derive(Debug, Clone)]
 pub(super) struct IndexedAs {
     pub(super) url: PageUrl,
@@ -56,14 +56,20 @@ impl IndexedAs {
     pub(super) fn of(capture: &Capture, digest: &[u8; 32]) -> Self {
         let mime = match capture.kind {
             CaptureKind::Response => capture.response.media_type(),
-            CaptureKind::Revisit { .. } => Some(REVISIT_MIME.to_owned()),
+            CaptureKind::Revisit { .. } | CaptureKind::NotModified { .. } => {
+                Some(REVISIT_MIME.to_owned())
+            }
+        };
+        let digest = match capture.kind {
+            CaptureKind::NotModified { .. } => String::new(),
+            CaptureKind::Response | CaptureKind::Revisit { .. } => digest_name(digest),
         };
         IndexedAs {
             url: capture.url.clone(),
             time: capture.time,
             mime: mime.unwrap_or_else(|| UNKNOWN_MIME.to_owned()),
             status: capture.response.status().unwrap_or(0),
-            digest: digest_name(digest),
+            digest,
         }
     }
 
@@ -110,7 +116,7 @@ impl IndexedAs {
 }
 
 impl IndexEntry {
-    /// Is the record one without a body, that leads to another?
+    /// Whether the record has no body and leads to another.
     pub fn is_revisit(&self) -> bool {
         self.mime == REVISIT_MIME
     }

@@ -48,7 +48,7 @@ fn write<'a>(lines: impl Iterator<Item = &'a str>, to: &Path) -> Result<(), Arch
     rename(&new, to)
 }
 
-/// What an index of this WARC file has to say, and how many bytes of the file are whole records.
+/// The entries for an index of this WARC file, and the number of its bytes that are whole records.
 pub(super) fn entries_of_warc(
     warc: &Path,
     file: &str,
@@ -95,7 +95,7 @@ pub(super) fn find_sorted(index: &Path, key: &str) -> Result<Vec<IndexEntry>, Ar
     Ok(found)
 }
 
-/// Where the first line begins whose key is not smaller than `key`.
+/// The beginning of the first line whose key is not smaller than `key`.
 fn first_not_before(file: &File, key: &str) -> io::Result<u64> {
     let (mut low, mut high) = (0, file.metadata()?.len());
     while low < high {

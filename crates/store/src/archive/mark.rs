@@ -1,4 +1,4 @@
-//! How much of the archive is kept: the promise that joins it to the database.
+//! The part of the archive that is kept: the promise that joins it to the database.
 
 use serde::{Deserialize, Serialize};
 

@@ -4,8 +4,9 @@
 //! The way of a page: a [`Capture`] is compressed by an [`Encoder`] on any thread; the [`Archive`]
 //! appends the result and, from time to time, syncs. The [`Mark`] that it then gives goes into the
 //! same commit as the page's "done", and back into [`Archive::open`] after a restart, which cuts
-//! off whatever lies behind it. A [`Reader`] finds pages again while others are appended. Files
-//! named `….open` are being written; `warcio check` accepts them too.
+//! off whatever lies behind it. A [`Reader`] finds pages again while others are appended, and lets
+//! an index [`Follow`] what was committed. Files named `….open` are being written; `warcio check`
+//! accepts them too.
 
 mod capture;
 mod encoder;
@@ -13,11 +14,13 @@ mod error;
 mod export;
 mod file_name;
 mod folder;
+mod follow;
 mod gzip;
 mod index_entry;
 mod index_file;
 mod mark;
 mod open_file;
+mod position;
 mod reader;
 mod record_head;
 mod record_id;
@@ -30,9 +33,11 @@ pub use capture::{Capture, CaptureKind, Head, Truncation};
 pub use encoder::{EncodedRecords, Encoder};
 pub use error::ArchiveError;
 pub use export::{ExportFilter, Exported};
-pub use folder::{Archive, Options, Position};
+pub use folder::{Archive, Options};
+pub use follow::{Follow, Followed};
 pub use index_entry::IndexEntry;
 pub use mark::Mark;
+pub use position::{Position, Span};
 pub use reader::{Page, Reader};
 pub use records::{MAX_RECORD_BYTES, Record, Records};
 pub use room::{RemovedFile, Room};

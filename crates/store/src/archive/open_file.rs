@@ -1,6 +1,6 @@
 //! The one WARC file that is being written, with its index.
 //!
-//! What is appended waits in memory until there is enough of it for one write, or the file is
+//! Appended bytes wait in memory until there are enough of them for one write, or the file is
 //! synced. A write that fails half-way leaves bytes behind what was written whole, which are cut
 //! off before it is tried again.
 

@@ -1,7 +1,7 @@
 //! Finding pages again, while others are being archived.
 
 use super::{
-    ArchiveError, Head, IndexEntry, Record, Records,
+    ArchiveError, Head, IndexEntry, Position, Record, Records,
     file_name::{FileName, FileState},
     index_file,
     records::{self, Ending},
@@ -25,7 +25,7 @@ pub struct Reader {
 pub struct Page {
     /// The page that was asked for.
     pub url: PageUrl,
-    /// When it was fetched.
+    /// The time of the fetch.
     pub time: Time,
     /// The server's answer.
     pub head: Head,
@@ -81,17 +81,24 @@ impl Reader {
     /// The record that an index entry names.
     pub fn record(&self, entry: &IndexEntry) -> Result<Record, ArchiveError> {
         let path = self.path_of(&entry.file)?;
-        let mut records = records::read_from(&path, entry.offset, Ending::Whole)?;
-        let damaged = |why| ArchiveError::damaged(&path, entry.offset, why);
-        let record = records
-            .next()
-            .ok_or_else(|| damaged("the file ends before the record"))??;
-        let is_expected = record.url.as_ref() == Some(&entry.url) && record.length == entry.length;
-        if is_expected {
+        let record = read_record(&path, entry.offset, entry.length)?;
+        if record.url.as_ref() == Some(&entry.url) {
             Ok(record)
         } else {
-            Err(damaged("not the record that the index names"))
+            let why = "not the record that the index names";
+            Err(ArchiveError::damaged(&path, entry.offset, why))
         }
+    }
+
+    /// The record at a position.
+    pub fn record_at(&self, position: &Position) -> Result<Record, ArchiveError> {
+        let names = self.names()?.into_iter();
+        let mut names = names.filter(|(name, _)| name.number == position.file);
+        let (name, _) = names.next().ok_or_else(|| ArchiveError::Removed {
+            file: format!("file {}", position.file),
+        })?;
+        let path = self.path_of(&name.warc())?;
+        read_record(&path, position.offset, position.length)
     }
 
     /// The page that an index entry names; a revisit leads to its original.
@@ -174,7 +181,19 @@ impl Reader {
     }
 }
 
-fn is_missing<T>(result: &Result<T, ArchiveError>) -> bool {
+fn read_record(path: &Path, offset: u64, length: u64) -> Result<Record, ArchiveError> {
+    let damaged = |why| ArchiveError::damaged(path, offset, why);
+    let mut records = records::read_from(path, offset, Ending::Whole)?;
+    let record = records.next();
+    let record = record.ok_or_else(|| damaged("the file ends before the record"))??;
+    if record.length == length {
+        Ok(record)
+    } else {
+        Err(damaged("not a record of this length"))
+    }
+}
+
+pub(super) fn is_missing<T>(result: &Result<T, ArchiveError>) -> bool {
     matches!(result, Err(ArchiveError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound)
 }
 
@@ -194,8 +213,8 @@ mod tests {
         let mut archive = open(folder.path(), None, 1 << 20);
         let mut encoder = encoder();
         let original = page("http://a.example/", 0, "<p>same</p>");
-        let mut copy = page("http://b.example/", 60, "<p>same</p>");
-        copy.kind = CaptureKind::Revisit {
+        let mut duplicate = page("http://b.example/", 60, "<p>same</p>");
+        duplicate.kind = CaptureKind::Revisit {
             url: original.url.clone(),
             time: original.time,
         };
@@ -204,17 +223,17 @@ mod tests {
             url: url("http://elsewhere.example/"),
             time: original.time,
         };
-        for capture in [&original, &copy, &orphan] {
+        for capture in [&original, &duplicate, &orphan] {
             archive.append(&capture.encode(&mut encoder)).unwrap();
         }
         archive.sync().unwrap();
         let reader = Reader::new(folder.path());
         let page_of = |url: &PageUrl| reader.page(&reader.find(url).unwrap()[0]).unwrap();
         assert_eq!(
-            page_of(&copy.url).body.as_deref(),
+            page_of(&duplicate.url).body.as_deref(),
             Some(&b"<p>same</p>"[..])
         );
-        assert_eq!(page_of(&copy.url).time, copy.time);
+        assert_eq!(page_of(&duplicate.url).time, duplicate.time);
         assert_eq!(page_of(&orphan.url).body, None);
     }
 

@@ -24,21 +24,21 @@ pub const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
 pub struct Record {
     /// `response`, `request`, `metadata`, `revisit`, `warcinfo`…
     pub kind: String,
-    /// When it was made, to the second.
+    /// The time at which it was made, to the second.
     pub time: Time,
     /// The page it is about.
     pub url: Option<PageUrl>,
     /// All fields of its head.
     pub fields: Vec<(String, String)>,
-    /// What the head describes.
+    /// The bytes that the head describes.
     pub block: Vec<u8>,
-    /// Where it begins in its file.
+    /// Its first byte in the file.
     pub offset: u64,
     /// Its compressed size in bytes.
     pub length: u64,
 }
 
-/// What the end of a file may look like.
+/// The state that the end of a file may be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// A torn record is damage.
@@ -221,7 +221,7 @@ impl Record {
         ))
     }
 
-    /// What an index says about this record, if it belongs there.
+    /// The index entry for this record, if it belongs there.
     pub(super) fn index_entry(&self, file: &str) -> Option<IndexEntry> {
         if !matches!(self.kind.as_str(), "response" | "revisit") {
             return None;

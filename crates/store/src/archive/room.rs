@@ -1,7 +1,7 @@
 //! Keeping to the volunteer's disk: the oldest whole files go first, and only ever files of the
 //! archive.
 
-use super::{Archive, ArchiveError, file_name::FileState, folder::remove_if_there};
+use super::{Archive, ArchiveError, Mark, Span, file_name::FileState, folder::remove_if_there};
 
 /// A file that was given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,9 +10,11 @@ pub struct RemovedFile {
     pub file: String,
     /// The bytes it took.
     pub bytes: u64,
+    /// The positions that it held.
+    pub span: Span,
 }
 
-/// Is there room for more pages?
+/// Whether there is room for more pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
     /// Yes.
@@ -41,6 +43,7 @@ impl Archive {
             removed.push(RemovedFile {
                 file: name.warc(),
                 bytes,
+                span: whole_file(name.number, bytes),
             });
         }
         Ok((Room::Enough, removed))
@@ -56,6 +59,14 @@ impl Archive {
         let quota_bytes = self.asked.0.unwrap_or(self.options.quota_bytes);
         let min_free_bytes = self.asked.1.unwrap_or(self.options.min_free_bytes);
         self.bytes() > quota_bytes || free_bytes < min_free_bytes
+    }
+}
+
+fn whole_file(file: u64, bytes: u64) -> Span {
+    let at = |length| Mark { file, length };
+    Span {
+        from: at(0),
+        to: at(bytes),
     }
 }
 
