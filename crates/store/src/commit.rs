@@ -7,23 +7,29 @@
 use crate::{
     ReadError,
     domains::domain_prefix,
-    errands, parked, queue, seen_log,
+    parked, seen_log,
     tables::{Table, Tables},
     values,
 };
 use apoidea_model::{Domain, UrlHash};
 use fjall::{PersistMode, UserKey, UserValue};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io,
-};
+use std::{collections::BTreeMap, io};
 
 /// Changes that belong together. The last word about a key counts.
 #[derive(Debug, Default, Clone)]
 pub struct Commit {
     changes: [Changes; Table::ALL.len()],
     pub(crate) seen: BTreeMap<Domain, Vec<UrlHash>>,
-    pub(crate) forgotten: BTreeSet<Domain>,
+    pub(crate) forgotten: BTreeMap<Domain, Forget>,
+}
+
+/// The part of a domain that a commit forgets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Forget {
+    /// The parts of a replica.
+    Replica,
+    /// That, and the pages.
+    Everything,
 }
 
 /// New values of keys; `None` removes.
@@ -37,12 +43,22 @@ pub enum CommitError {
     /// No space is left. Later commits work once there is some.
     #[error("the disk is full")]
     Full(#[source] io::Error),
-    /// What is stored already could not be read.
+    /// The stored values that the commit depends on could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The disk or the database said no.
     #[error("the database cannot be written: {0}")]
     Database(#[source] fjall::Error),
+}
+
+impl Forget {
+    /// The tables with several entries for each domain, that a commit can change directly.
+    fn tables(self) -> &'static [Table] {
+        match self {
+            Forget::Replica => &[Table::Queue, Table::Errands],
+            Forget::Everything => &[Table::Queue, Table::Errands, Table::Pages],
+        }
+    }
 }
 
 impl Commit {
@@ -51,7 +67,7 @@ impl Commit {
         Self::default()
     }
 
-    /// Would committing it change nothing?
+    /// Whether committing it would change nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -65,9 +81,10 @@ impl Commit {
 
     /// Adds the changes of `other`, which come after these: what it forgets is forgotten here too.
     pub fn absorb(&mut self, other: Commit) {
-        for domain in other.forgotten {
-            self.withdraw(&domain);
-            self.forgotten.insert(domain);
+        for (domain, forget) in other.forgotten {
+            self.withdraw(&domain, forget);
+            let most = self.forgotten.entry(domain).or_insert(forget);
+            *most = forget.max(*most);
         }
         for (changes, others) in self.changes.iter_mut().zip(other.changes) {
             changes.extend(others);
@@ -77,14 +94,14 @@ impl Commit {
         }
     }
 
-    /// Takes back every change about a domain.
-    fn withdraw(&mut self, domain: &Domain) {
+    /// Takes back every change to what is forgotten of a domain.
+    fn withdraw(&mut self, domain: &Domain, forget: Forget) {
         self.seen.remove(domain);
         for table in [Table::Domains, Table::Wakes] {
             self.changes[table as usize].remove(domain.as_str().as_bytes());
         }
         let prefix = domain_prefix(domain);
-        for table in [Table::Queue, Table::Errands] {
+        for &table in forget.tables() {
             self.changes[table as usize].retain(|key, _| !key.starts_with(&prefix));
         }
     }
@@ -98,16 +115,16 @@ impl Commit {
     }
 }
 
-/// What follows from a commit and what is stored already: the keys of forgotten domains, the order
-/// of the parked ones, the chunks of seen logs, the counters. No key is in both.
+/// The consequences of a commit for what is stored already: the keys of forgotten domains, the
+/// order of the parked ones, the chunks of seen logs, the counters. No key is in both.
 #[derive(Default)]
 pub(crate) struct Consequences([Changes; Table::ALL.len()]);
 
 impl Consequences {
     pub(crate) fn of(commit: &Commit, tables: &Tables, number: u64) -> Result<Self, ReadError> {
         let mut all = Consequences::default();
-        for domain in &commit.forgotten {
-            all.forget(commit, tables, domain)?;
+        for (domain, forget) in &commit.forgotten {
+            all.forget(commit, tables, domain, *forget)?;
         }
         for (domain, hashes) in &commit.seen {
             all.append_seen(commit, tables, (domain, hashes), number)?;
@@ -128,19 +145,16 @@ impl Consequences {
         commit: &Commit,
         tables: &Tables,
         domain: &Domain,
+        forget: Forget,
     ) -> Result<(), ReadError> {
         let name = || UserKey::from(domain.as_str());
-        let queue = queue::keys(tables, domain)?
-            .into_iter()
-            .map(|key| (Table::Queue, key));
-        let seen = seen_log::keys(tables, domain)?
-            .into_iter()
-            .map(|key| (Table::Seen, key));
-        let errands = errands::keys(tables, domain)?
-            .into_iter()
-            .map(|key| (Table::Errands, key));
-        let single = [(Table::Domains, name()), (Table::Wakes, name())];
-        let keys = single.into_iter().chain(queue).chain(seen).chain(errands);
+        let mut keys = vec![(Table::Domains, name()), (Table::Wakes, name())];
+        for &table in forget.tables().iter().chain(&[Table::Seen]) {
+            let stored = tables.space(table).prefix(domain_prefix(domain));
+            for entry in stored {
+                keys.push((table, entry.key()?));
+            }
+        }
         for (table, key) in keys {
             if !commit.changes[table as usize].contains_key(&key) {
                 self.0[table as usize].insert(key, None);
@@ -156,7 +170,7 @@ impl Consequences {
         (domain, hashes): (&Domain, &[UrlHash]),
         number: u64,
     ) -> Result<(), ReadError> {
-        let appended = if commit.forgotten.contains(domain) {
+        let appended = if commit.forgotten.contains_key(domain) {
             seen_log::begin(domain, hashes, number)
         } else {
             seen_log::append(tables, domain, hashes, number)?
@@ -223,12 +237,12 @@ impl Consequences {
     }
 }
 
-/// When a commit is on the disk.
+/// The time at which a commit is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// When the call returns.
+    /// At the return of the call.
     Now,
-    /// When the next one that is durable now returns.
+    /// At the return of the next one that is durable now.
     Later,
 }
 

@@ -1,9 +1,12 @@
-//! What is known about each domain, as opaque bytes: the peer serialises its domain state, the
+//! The state of each domain, as opaque bytes: the peer serialises it, the
 //! store keeps it.
 
-use crate::{Commit, ReadError, Store, tables::Table, values};
+use crate::{Commit, ReadError, Store, commit::Forget, tables::Table, values};
 use apoidea_model::Domain;
 use std::ops::Bound;
+
+/// Domains that [`Store::each_domain`] reads at a time: some 50 kB of ordinary states.
+const BATCH_DOMAINS: usize = 256;
 
 impl Store {
     /// The state last committed for a domain.
@@ -45,7 +48,31 @@ impl Store {
         })
     }
 
-    /// How many domains have a state.
+    /// All domains, in batches of at most `limit`, which bounds the memory and, for a caller that
+    /// commits once for each batch, the size of the commit.
+    pub fn domain_batches(&self, limit: usize) -> DomainBatches {
+        DomainBatches {
+            store: self.clone(),
+            limit: limit.max(1),
+            after: None,
+            is_at_end: false,
+        }
+    }
+
+    /// All domains, one by one, for callers that do nothing with a batch as a whole.
+    pub fn each_domain(
+        &self,
+    ) -> impl Iterator<Item = Result<(Domain, Vec<u8>), ReadError>> + use<> {
+        self.domain_batches(BATCH_DOMAINS).flat_map(|batch| {
+            let (domains, error) = match batch {
+                Ok(domains) => (domains, None),
+                Err(error) => (Vec::new(), Some(error)),
+            };
+            domains.into_iter().map(Ok).chain(error.map(Err))
+        })
+    }
+
+    /// The number of domains that have a state.
     pub fn domain_count(&self) -> Result<u64, ReadError> {
         self.counter(values::DOMAINS)
     }
@@ -57,10 +84,18 @@ impl Commit {
         self.put(Table::Domains, domain.as_str().into(), state.into());
     }
 
-    /// Forgets everything about a domain: state, queue, seen log, wake time. It takes effect before
-    /// everything else in this commit, so what is put for the domain in the same commit stays.
+    /// Forgets everything about a domain: state, queue, seen log, wake time, errands, pages. It
+    /// takes effect before everything else in this commit, so what is put for the domain in the
+    /// same commit stays.
     pub fn forget_domain(&mut self, domain: &Domain) {
-        self.forgotten.insert(domain.clone());
+        self.forgotten.insert(domain.clone(), Forget::Everything);
+    }
+
+    /// Forgets what a replica of a domain consists of, so that another one can take its place. The
+    /// pages stay: they are this peer's own.
+    pub fn replace_domain(&mut self, domain: &Domain) {
+        let forget = self.forgotten.entry(domain.clone());
+        forget.or_insert(Forget::Replica);
     }
 }
 
@@ -71,13 +106,61 @@ pub(crate) fn parse_domain(key: &[u8]) -> Result<Domain, ReadError> {
         .ok_or_else(|| ReadError::corrupt("domain name", key))
 }
 
-/// Where a domain's entries begin in tables that hold several for each: no name contains a zero
+/// The beginning of a domain's keys in tables that hold several for each: no name contains a zero
 /// byte, so no domain's entries lie between those of another.
 pub(crate) fn domain_prefix(domain: &Domain) -> Vec<u8> {
     let mut prefix = Vec::with_capacity(domain.as_str().len() + 11);
     prefix.extend_from_slice(domain.as_str().as_bytes());
     prefix.push(0);
     prefix
+}
+
+/// The first key behind all that begin with `prefix`, which ends with the zero byte of
+/// [`domain_prefix`].
+pub(crate) fn after_prefix(mut prefix: Vec<u8>) -> Vec<u8> {
+    prefix.pop();
+    prefix.push(1);
+    prefix
+}
+
+/// All domains and their states in the order of their names, read in batches. At most one batch is
+/// in memory, and the database is not held between two of them.
+pub struct DomainBatches {
+    store: Store,
+    limit: usize,
+    after: Option<Domain>,
+    is_at_end: bool,
+}
+
+impl DomainBatches {
+    /// Goes on behind a domain that was reached before.
+    pub fn after(mut self, domain: Option<Domain>) -> Self {
+        self.after = domain;
+        self
+    }
+}
+
+impl Iterator for DomainBatches {
+    type Item = Result<Vec<(Domain, Vec<u8>)>, ReadError>;
+
+    /// The next batch, which is never empty. An error ends the iteration.
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_at_end {
+            return None;
+        }
+        let batch = self.store.domains("", self.after.as_ref(), self.limit);
+        match &batch {
+            Ok(batch) => {
+                self.is_at_end = batch.len() < self.limit;
+                self.after = batch.last().map(|(domain, _)| domain.clone());
+                if batch.is_empty() {
+                    return None;
+                }
+            }
+            Err(_) => self.is_at_end = true,
+        }
+        Some(batch)
+    }
 }
 
 #[cfg(test)]
@@ -109,6 +192,37 @@ mod tests {
         assert_eq!(names("a", Some(&domain("a.example")), 9), ["ab.example"]);
         assert_eq!(names("b", Some(&domain("a.example")), 9), ["b.example"]);
         assert_eq!(names("zz", None, 9), [""; 0]);
+    }
+
+    #[test]
+    fn all_domains_are_read_whatever_the_size_of_the_batch() {
+        let (_folder, store) = open();
+        let mut commit = Commit::new();
+        let names: Vec<String> = (0..7).map(|n| format!("{n}.example")).collect();
+        for name in &names {
+            commit.put_domain(&domain(name), vec![1]);
+        }
+        store.commit(&commit).unwrap();
+        let name = |(domain, _): (Domain, Vec<u8>)| domain.to_string();
+        for limit in [1, 3, 7, 8] {
+            let batches: Result<Vec<_>, _> = store.domain_batches(limit).collect();
+            let batches = batches.unwrap();
+            assert!(
+                batches
+                    .iter()
+                    .all(|batch| (1..=limit).contains(&batch.len()))
+            );
+            let all: Vec<String> = batches.into_iter().flatten().map(name).collect();
+            assert_eq!(all, names, "by {limit}");
+        }
+        let rest = store.domain_batches(9).after(Some(domain("4.example")));
+        let rest: Vec<String> = rest.flat_map(Result::unwrap).map(name).collect();
+        assert_eq!(rest, names[5..]);
+        let each: Vec<String> = store
+            .each_domain()
+            .map(|entry| name(entry.unwrap()))
+            .collect();
+        assert_eq!(each, names);
     }
 
     #[test]

@@ -35,7 +35,7 @@ const WAITING_BUFFERS: usize = 1;
 /// A commit goes through after this long although a buffer is full, which asks for it to be set
 /// aside once more.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
-/// How often a waiting commit looks again.
+/// The pause before a waiting commit looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// A disk that needs longer for a few MiB is not working; 6 s was the slowest commit measured on a
 /// busy machine.
@@ -64,6 +64,8 @@ pub(crate) enum Table {
     Outbox,
     /// Domain, slot → links.
     Errands,
+    /// Domain, URL hash → page that was fetched.
+    Pages,
     /// Content hash → first page.
     Facts,
     /// Name → value.
@@ -71,7 +73,7 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    pub(crate) const ALL: [Table; 9] = [
+    pub(crate) const ALL: [Table; 10] = [
         Table::Domains,
         Table::Queue,
         Table::Parked,
@@ -79,6 +81,7 @@ impl Table {
         Table::Seen,
         Table::Outbox,
         Table::Errands,
+        Table::Pages,
         Table::Facts,
         Table::Values,
     ];
@@ -92,6 +95,7 @@ impl Table {
             Table::Seen => "seen",
             Table::Outbox => "outbox",
             Table::Errands => "errands",
+            Table::Pages => "pages",
             Table::Facts => "facts",
             Table::Values => "values",
         }
@@ -110,7 +114,7 @@ impl Table {
     fn is_asked_for_single_keys(self) -> bool {
         matches!(
             self,
-            Table::Domains | Table::Wakes | Table::Facts | Table::Values
+            Table::Domains | Table::Wakes | Table::Pages | Table::Facts | Table::Values
         )
     }
 
@@ -176,14 +180,14 @@ impl Tables {
         Ok(())
     }
 
-    /// Are there buffers that were set aside and are not on the disk?
+    /// Whether buffers were set aside and are not on the disk.
     fn is_behind(&self) -> bool {
         self.spaces
             .iter()
             .any(|space| space.sealed_memtable_count() >= WAITING_BUFFERS)
     }
 
-    /// Are there buffers that should have been set aside?
+    /// Whether buffers should have been set aside.
     fn is_full(&self) -> bool {
         Table::ALL.into_iter().any(|table| {
             self.space(table).tree.active_memtable().size() > table.write_buffer_bytes()
