@@ -1,4 +1,4 @@
-//! Which IP addresses belong to the open Internet, and which a stranger's URL must never lead to.
+//! IP addresses of the open Internet, and those that a stranger's URL must never lead to.
 //!
 //! The crawler sits inside a volunteer's home network, so the table is our own and complete: every
 //! range of the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), also those marked
@@ -13,7 +13,7 @@ use std::{
     str::FromStr,
 };
 
-/// Where an address can be reached from.
+/// The networks from which an address can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reach {
     /// From anywhere on the Internet.
@@ -34,7 +34,7 @@ impl Reach {
     }
 }
 
-/// Can this address be reached from anywhere on the Internet, so that it may be crawled?
+/// Whether an address can be reached from anywhere on the Internet, so that it may be crawled.
 pub fn is_global(address: IpAddr) -> bool {
     Reach::of(address) == Reach::Global
 }
@@ -51,16 +51,16 @@ pub struct Network {
     prefix: u8,
 }
 
-/// Why a text is not a network.
+/// The text is not a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidNetwork {
-    /// What stands before the slash is no address.
+    /// The part before the slash is no address.
     #[error("{0:?} is not an IP address; a network is written like 10.0.0.0/8 or fd00::/8")]
     Address(String),
-    /// What stands after the slash is no number of bits.
+    /// The part after the slash is no number of bits.
     #[error("{text:?} is not a prefix length; it must be a number from 0 to {max}")]
     Prefix {
-        /// What was written.
+        /// The text as it was written.
         text: String,
         /// Bits of such an address.
         max: u8,
@@ -68,9 +68,9 @@ pub enum InvalidNetwork {
     /// The address has bits set that the prefix leaves open.
     #[error("{written} is an address inside a network; the network itself is {network}")]
     HostBits {
-        /// What was written.
+        /// The text as it was written.
         written: String,
-        /// What was probably meant.
+        /// The network that was probably meant.
         network: Network,
     },
 }
@@ -80,7 +80,7 @@ impl Network {
     /// three digits.
     const MAX_CHARS: usize = 49;
 
-    /// Is the address in this network?
+    /// Whether the address is in this network.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.first, address.to_canonical()) {
             (IpAddr::V4(first), IpAddr::V4(address)) => {
@@ -93,8 +93,8 @@ impl Network {
         }
     }
 
-    /// Is all of it special? Only such a network can be somebody's own; one that reaches into the
-    /// open Internet cannot be declared private.
+    /// Whether all of it is special. Only such a network can be somebody's own; one that reaches
+    /// into the open Internet cannot be declared private.
     pub fn is_special(&self) -> bool {
         SPECIAL
             .iter()

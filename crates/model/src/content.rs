@@ -1,4 +1,4 @@
-//! What a page says, as a hash: two pages with the same [`ContentHash`] are copies of each other.
+//! The content of a page as a hash: two pages with the same [`ContentHash`] say the same.
 
 use crate::Key;
 use memchr::memchr;
@@ -70,7 +70,7 @@ impl ContentHash {
         &self.0
     }
 
-    /// Where the fact "this content is known" lives on the ring.
+    /// The place on the ring of the fact "this content is known".
     pub const fn key(self) -> Key {
         Key::from_bytes(self.0)
     }

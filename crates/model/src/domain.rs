@@ -32,7 +32,7 @@ impl Domain {
         &self.0
     }
 
-    /// Where the domain lies on the ring, and so who owns it.
+    /// The domain's place on the ring, which decides its owner.
     pub fn key(&self) -> Key {
         Key::hash(self.as_str())
     }

@@ -62,7 +62,7 @@ impl Key {
         Key(out)
     }
 
-    /// How far clockwise one must go from here to reach `to`, as a key-sized number.
+    /// The distance clockwise from here to `to`, as a key-sized number.
     pub fn distance_to(self, to: Self) -> Self {
         let mut out = [0; 32];
         let mut borrow = 0i16;
@@ -74,7 +74,7 @@ impl Key {
         Key(out)
     }
 
-    /// Is this key in the arc `(from, to]`? The arc from a key to itself is the whole ring.
+    /// Whether this key is in the arc `(from, to]`. The arc from a key to itself is the whole ring.
     pub fn in_arc(self, from: Self, to: Self) -> bool {
         if from < to {
             from < self && self <= to
@@ -83,8 +83,8 @@ impl Key {
         }
     }
 
-    /// Is this key strictly between `from` and `to`, clockwise? Between a key and itself lies
-    /// everything else.
+    /// Whether this key is strictly between `from` and `to`, clockwise. Between a key and itself
+    /// lies everything else.
     pub fn between(self, from: Self, to: Self) -> bool {
         self != to && self != from && self.in_arc(from, to)
     }

@@ -2,27 +2,35 @@
 //! links.
 //!
 //! Nothing here does I/O, reads a clock or draws a random number. A value of one of these types is
-//! valid by construction: whoever holds a [`PageUrl`] need not canonicalise it again.
+//! valid by construction: a holder of a [`PageUrl`] need not canonicalise it again.
 
 mod address;
+mod change_history;
 mod content;
 mod crawl_id;
 mod domain;
 mod key;
 mod link;
+mod page_id;
 mod page_url;
 mod peer_id;
 mod pending;
 mod time;
 mod typescript;
+mod validators;
+mod visit;
 
 pub use address::{InvalidNetwork, Network, Reach, is_global};
+pub use change_history::{Change, ChangeHistory};
 pub use content::ContentHash;
-pub use crawl_id::CrawlId;
+pub use crawl_id::{CrawlId, UnknownCrawl};
 pub use domain::{Domain, InvalidDomain};
 pub use key::{InvalidKey, Key};
 pub use link::{Link, LinkBatch, Target};
+pub use page_id::PageId;
 pub use page_url::{InvalidUrl, PageUrl, UrlHash};
 pub use peer_id::PeerId;
 pub use pending::{Pending, Slot};
 pub use time::Time;
+pub use validators::{ETag, InvalidValidator, LastModified, Validators};
+pub use visit::{PreviousVisit, Visit};

@@ -3,7 +3,7 @@
 use crate::{CrawlId, PageUrl};
 use serde::{Deserialize, Serialize};
 
-/// What is expected behind a URL, which decides how the answer is read.
+/// The kind of document expected behind a URL, which decides how the answer is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Target {
     /// A page: archived, and its links are followed.
@@ -13,14 +13,15 @@ pub enum Target {
     Sitemap,
 }
 
-/// A URL to be considered for crawling, with what its finder knows about it.
+/// A URL to be considered for crawling, with what its finder knows about it. The crawl that it
+/// belongs to is told by the container that it travels in; see [`CrawlId`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     /// The page.
     pub url: PageUrl,
     /// Links followed from a seed to get here; 0 for a seed.
     pub depth: u16,
-    /// What is expected there.
+    /// The kind of document expected there.
     pub target: Target,
 }
 

@@ -23,7 +23,7 @@ pub struct PageUrl(Box<str>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UrlHash(pub u64);
 
-/// Why a text is not the URL of a page.
+/// The text is not the URL of a page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidUrl {
     /// It does not parse.
@@ -59,7 +59,7 @@ impl PageUrl {
         Self::from_url(self.to_url().join(reference)?)
     }
 
-    /// What [`Self::join`] says, at a fifth of its cost, where that can be told at sight: for a
+    /// The result of [`Self::join`], at a fifth of its cost, where it can be told at sight: for a
     /// path of plain characters on this page's own origin. `None` for all else.
     pub fn join_plain(&self, reference: &str) -> Option<Self> {
         let path = reference.strip_prefix(self.origin()).unwrap_or(reference);
@@ -126,7 +126,7 @@ impl PageUrl {
         Domain::from_canonical(self.host())
     }
 
-    /// Is it fetched over TLS?
+    /// Whether it is fetched over TLS.
     pub fn is_https(&self) -> bool {
         self.0.starts_with("https:")
     }
@@ -197,7 +197,7 @@ fn check_length(bytes: usize) -> Result<(), InvalidUrl> {
     }
 }
 
-/// Does a character mean only itself in a path? Neither `:` nor `%` does.
+/// Whether a character means only itself in a path. Neither `:` nor `%` does.
 fn stands_for_itself(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"/.-_~+,=@".contains(&byte)
 }

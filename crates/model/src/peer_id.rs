@@ -1,4 +1,4 @@
-//! Who a peer is: the hash of its public key, and so its position on the ring.
+//! A peer's identity: the hash of its public key, which is its position on the ring.
 
 use crate::{InvalidKey, Key};
 use serde::{Deserialize, Serialize};

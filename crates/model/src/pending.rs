@@ -1,6 +1,6 @@
 //! A URL waiting in its domain's queue.
 
-use crate::{PageUrl, Target, Time};
+use crate::{CrawlId, Link, PageUrl, Target, Time, Visit};
 use serde::{Deserialize, Serialize};
 
 /// A place in a domain's queue; the smallest is fetched first.
@@ -16,16 +16,37 @@ pub struct Slot {
 /// durable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
-    /// Where in the queue.
+    /// The place in the queue.
     pub slot: Slot,
-    /// What to fetch.
+    /// The page to fetch.
     pub url: PageUrl,
     /// Links followed from a seed.
     pub depth: u16,
-    /// What is expected there.
+    /// The kind of document expected there.
     pub target: Target,
+    /// The crawl that asked for it; its links belong to the same one.
+    pub crawl: CrawlId,
+    /// The first visit of the page, or a later one.
+    pub visit: Visit,
     /// Fetches that failed so far.
     pub attempts: u8,
     /// Not to be fetched earlier: a retry waits.
     pub not_before: Time,
+}
+
+impl Pending {
+    /// A link of a crawl that has just been admitted to a place in its domain's queue.
+    pub fn admitted(link: Link, slot: Slot, crawl: CrawlId) -> Self {
+        let Link { url, depth, target } = link;
+        Pending {
+            slot,
+            url,
+            depth,
+            target,
+            crawl,
+            visit: Visit::First,
+            attempts: 0,
+            not_before: Time::ZERO,
+        }
+    }
 }

@@ -29,7 +29,7 @@ impl Time {
         self.0
     }
 
-    /// How long after `earlier`; zero if it was not.
+    /// The time since `earlier`; zero if that is later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }

@@ -1,4 +1,4 @@
-//! How the nouns look in JSON, for the types that the dashboard is generated.
+//! The nouns as they look in JSON, for the dashboard's generated types.
 
 use crate::{Domain, Key, PageUrl, PeerId, Time};
 use ts_rs::{Config, TS};

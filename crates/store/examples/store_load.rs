@@ -4,7 +4,7 @@
 //! `cargo run --release -p apoidea-store --example store_load [urls] [hosts] [urls per commit]
 //! [folder]`
 
-use apoidea_model::{Domain, PageUrl, Pending, Slot, Target, Time, UrlHash};
+use apoidea_model::{CrawlId, Domain, Link, PageUrl, Pending, Slot, Target, Time, UrlHash};
 use apoidea_store::{Commit, Options, Store};
 use std::{env, error::Error, fs, path::Path, time::Instant};
 
@@ -98,14 +98,12 @@ fn discoveries(numbers: &mut Numbers, first: u64, count: u64, hosts: u64) -> Com
             rank: (sequence % 7) as u16,
             sequence,
         };
-        let pending = Pending {
-            slot,
+        let link = Link {
             url,
             depth: 3,
             target: Target::Page,
-            attempts: 0,
-            not_before: Time::ZERO,
         };
+        let pending = Pending::admitted(link, slot, CrawlId::OPEN);
         commit.put_pending(&domain, &pending);
         commit.put_domain(&domain, vec![7; 120]);
         commit.park(&domain, Time::from_millis(sequence));

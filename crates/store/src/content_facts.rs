@@ -8,17 +8,17 @@ use apoidea_model::{ContentHash, Key, PageUrl, Time};
 use serde::{Deserialize, Serialize};
 use std::ops::Bound;
 
-/// Who had some content first.
+/// The page that had some content first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
     /// The page.
     pub page: PageUrl,
-    /// When it was seen there.
+    /// The time at which it was seen there.
     pub time: Time,
 }
 
 impl Store {
-    /// What is known about some content.
+    /// The fact about some content, if it is known.
     pub fn fact(&self, content: &ContentHash) -> Result<Option<Fact>, ReadError> {
         self.read(|tables| {
             let value = tables.space(Table::Facts).get(content.as_bytes())?;

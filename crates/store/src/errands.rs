@@ -1,27 +1,22 @@
 //! Links of pages that are done, as long as their owners may not have them yet: part of what is
 //! known of a domain.
 //!
-//! Whoever crawls a domain carries its links out of the outbox. The holders of copies keep them
-//! here, by the page that had them, so that they are not lost with the peer that found them, and
-//! the page need not be fetched again for them.
+//! The owner of a domain sends its links out of the outbox. Its replicas keep them here, by the
+//! page that had them, so that they are not lost with the peer that found them, and the page need
+//! not be fetched again for them.
 
-use crate::{
-    Commit, ReadError, Store,
-    domains::domain_prefix,
-    queue,
-    tables::{Table, Tables},
-};
-use apoidea_model::{Domain, Link, Slot};
+use crate::{Commit, ReadError, Store, domains::domain_prefix, queue, tables::Table};
+use apoidea_model::{CrawlId, Domain, Link, PageId};
 use std::ops::Bound;
 
 /// The links of one page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Errand {
-    /// Whose page had them.
-    pub domain: Domain,
-    /// The place that the page had in the domain's queue.
-    pub slot: Slot,
-    /// What it led to.
+    /// The page that had them.
+    pub page: PageId,
+    /// The crawl of the page, and so of all its links.
+    pub crawl: CrawlId,
+    /// The page's links.
     pub links: Vec<Link>,
 }
 
@@ -37,7 +32,7 @@ impl Store {
     /// The first `limit` errands of all domains that come after one.
     pub fn errands(&self, after: Option<&Errand>, limit: usize) -> Result<Vec<Errand>, ReadError> {
         let start = match after {
-            Some(Errand { domain, slot, .. }) => Bound::Excluded(queue::key(domain, *slot)),
+            Some(Errand { page, .. }) => Bound::Excluded(queue::key(&page.domain, page.slot)),
             None => Bound::Unbounded,
         };
         self.read(|tables| {
@@ -52,18 +47,17 @@ impl Store {
 
 impl Commit {
     /// Keeps the links of a page that is done.
-    pub fn put_errand(&mut self, domain: &Domain, slot: Slot, links: &[Link]) {
-        let bytes = postcard::to_stdvec(links).expect("URLs and numbers always serialise");
-        self.put(
-            Table::Errands,
-            queue::key(domain, slot).into(),
-            bytes.into(),
-        );
+    pub fn put_errand(&mut self, page: &PageId, crawl: CrawlId, links: &[Link]) {
+        let key = queue::key(&page.domain, page.slot);
+        let value =
+            postcard::to_stdvec(&(crawl, links)).expect("URLs and numbers always serialise");
+        self.put(Table::Errands, key.into(), value.into());
     }
 
     /// Drops the links of a page: their owners have them.
-    pub fn remove_errand(&mut self, domain: &Domain, slot: Slot) {
-        self.remove(Table::Errands, queue::key(domain, slot).into());
+    pub fn remove_errand(&mut self, page: &PageId) {
+        let key = queue::key(&page.domain, page.slot);
+        self.remove(Table::Errands, key.into());
     }
 }
 
@@ -71,29 +65,21 @@ fn decode((key, value): fjall::KvPair) -> Result<Errand, ReadError> {
     let errand = || {
         let (name, slot) = queue::split_key(&key)?;
         let domain = std::str::from_utf8(name).ok()?.parse().ok()?;
+        let (crawl, links) = postcard::from_bytes(&value).ok()?;
         Some(Errand {
-            domain,
-            slot,
-            links: postcard::from_bytes(&value).ok()?,
+            page: PageId::new(domain, slot),
+            crawl,
+            links,
         })
     };
     errand().ok_or_else(|| ReadError::corrupt("errand", &key))
-}
-
-/// All keys of a domain's errands, for forgetting it.
-pub(crate) fn keys(tables: &Tables, domain: &Domain) -> fjall::Result<Vec<fjall::UserKey>> {
-    tables
-        .space(Table::Errands)
-        .prefix(domain_prefix(domain))
-        .map(|entry| entry.key())
-        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::tests::{domain, open};
-    use apoidea_model::{PageUrl, Target};
+    use apoidea_model::{PageUrl, Slot, Target};
 
     fn errand(name: &str, sequence: u64, url: &str) -> Errand {
         let link = Link {
@@ -102,8 +88,8 @@ mod tests {
             target: Target::Page,
         };
         Errand {
-            domain: domain(name),
-            slot: Slot { rank: 1, sequence },
+            page: PageId::new(domain(name), Slot { rank: 1, sequence }),
+            crawl: CrawlId(sequence),
             links: vec![link],
         }
     }
@@ -118,13 +104,13 @@ mod tests {
         ];
         let mut commit = Commit::new();
         all.iter()
-            .for_each(|errand| commit.put_errand(&errand.domain, errand.slot, &errand.links));
+            .for_each(|errand| commit.put_errand(&errand.page, errand.crawl, &errand.links));
         store.commit(&commit).unwrap();
         assert_eq!(store.errands_of(&domain("a.example")).unwrap(), all[..2]);
         assert_eq!(store.errands(None, 9).unwrap(), all);
         assert_eq!(store.errands(Some(&all[0]), 1).unwrap(), all[1..2]);
         let mut commit = Commit::new();
-        commit.remove_errand(&domain("a.example"), all[0].slot);
+        commit.remove_errand(&all[0].page);
         store.commit(&commit).unwrap();
         assert_eq!(store.errands_of(&domain("a.example")).unwrap(), all[1..2]);
         let mut commit = Commit::new();

@@ -1,4 +1,4 @@
-//! What a peer remembers on disk: its domains and their queues, the outbox, content facts, and the
+//! A peer's memory on disk: its domains and their queues, the outbox, content facts, and the
 //! pages themselves.
 //!
 //! Two parts that meet in one commit. The [`Store`] is a database of small facts with one atomic,
@@ -13,6 +13,7 @@ mod domains;
 mod errands;
 mod lock;
 mod outbox;
+mod pages;
 mod parked;
 mod queue;
 mod read_error;
@@ -23,8 +24,10 @@ mod values;
 
 pub use commit::{Commit, CommitError};
 pub use content_facts::Fact;
+pub use domains::DomainBatches;
 pub use errands::Errand;
 pub use outbox::OutboxRecord;
+pub use pages::{ArchivePlace, Archived, PageRecord};
 pub use read_error::ReadError;
 pub use seen_log::Seen;
 pub use store::{OpenError, Options, Store};

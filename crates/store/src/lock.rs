@@ -53,7 +53,7 @@ impl FolderLock {
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        // Only a courtesy to whoever looks: without the lock the number means nothing.
+        // Only a courtesy to a person who looks: without the lock the number means nothing.
         let _ = fs::remove_file(&self.holder);
     }
 }

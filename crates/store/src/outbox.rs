@@ -2,7 +2,7 @@
 //! acknowledged them.
 
 use crate::{Commit, ReadError, Store, tables::Table, values};
-use apoidea_model::Link;
+use apoidea_model::{CrawlId, Link};
 use std::ops::Bound;
 
 /// The links of one page.
@@ -10,7 +10,9 @@ use std::ops::Bound;
 pub struct OutboxRecord {
     /// Order of discovery, chosen by the peer and unique.
     pub sequence: u64,
-    /// What was found.
+    /// The crawl of the page, and so of all its links.
+    pub crawl: CrawlId,
+    /// Its links.
     pub links: Vec<Link>,
 }
 
@@ -30,14 +32,12 @@ impl Store {
         })
     }
 
-    /// The links of one record; none once it was dropped.
-    pub fn links_in_outbox(&self, sequence: u64) -> Result<Option<Vec<Link>>, ReadError> {
+    /// One record; none once it was dropped.
+    pub fn outbox_record(&self, sequence: u64) -> Result<Option<OutboxRecord>, ReadError> {
         let key = sequence.to_be_bytes();
         self.read(|tables| {
-            let record = tables.space(Table::Outbox).get(key)?;
-            record
-                .map(|value| Ok(decode((key.into(), value))?.links))
-                .transpose()
+            let value = tables.space(Table::Outbox).get(key)?;
+            value.map(|value| decode((key.into(), value))).transpose()
         })
     }
 
@@ -49,7 +49,7 @@ impl Store {
         })
     }
 
-    /// How many records wait.
+    /// The number of records that wait.
     pub fn outbox_count(&self) -> Result<u64, ReadError> {
         self.counter(values::OUTBOX)
     }
@@ -57,8 +57,9 @@ impl Store {
 
 impl Commit {
     /// Keeps the links of a page, or replaces the record when only some of them are left.
-    pub fn put_outbox(&mut self, sequence: u64, links: &[Link]) {
-        let bytes = postcard::to_stdvec(links).expect("URLs and numbers always serialise");
+    pub fn put_outbox(&mut self, sequence: u64, crawl: CrawlId, links: &[Link]) {
+        let bytes =
+            postcard::to_stdvec(&(crawl, links)).expect("URLs and numbers always serialise");
         self.put(Table::Outbox, sequence.to_be_bytes().into(), bytes.into());
     }
 
@@ -69,10 +70,11 @@ impl Commit {
 }
 
 fn decode((key, value): fjall::KvPair) -> Result<OutboxRecord, ReadError> {
-    let links =
+    let (crawl, links) =
         postcard::from_bytes(&value).map_err(|_| ReadError::corrupt("outbox record", &key))?;
     Ok(OutboxRecord {
         sequence: decode_sequence(&key)?,
+        crawl,
         links,
     })
 }
@@ -89,6 +91,8 @@ mod tests {
     use super::*;
     use crate::store::tests::open;
     use apoidea_model::{PageUrl, Target};
+
+    const CRAWL: CrawlId = CrawlId(9);
 
     fn links(urls: &[&str]) -> Vec<Link> {
         let link = |url: &&str| Link {
@@ -107,11 +111,12 @@ mod tests {
             links(&["http://c.example/"]),
         );
         let mut commit = Commit::new();
-        commit.put_outbox(300, &two);
-        commit.put_outbox(2, &one);
+        commit.put_outbox(300, CRAWL, &two);
+        commit.put_outbox(2, CRAWL, &one);
         store.commit(&commit).unwrap();
         let record = |sequence, links: &[Link]| OutboxRecord {
             sequence,
+            crawl: CRAWL,
             links: links.to_vec(),
         };
         assert_eq!(
@@ -119,8 +124,8 @@ mod tests {
             [record(2, &one), record(300, &two)]
         );
         assert_eq!(store.outbox(Some(2), 9).unwrap(), [record(300, &two)]);
-        assert_eq!(store.links_in_outbox(2).unwrap(), Some(one.clone()));
-        assert_eq!(store.links_in_outbox(3).unwrap(), None);
+        assert_eq!(store.outbox_record(2).unwrap(), Some(record(2, &one)));
+        assert_eq!(store.outbox_record(3).unwrap(), None);
         assert_eq!(
             (
                 store.outbox_count().unwrap(),
@@ -131,7 +136,7 @@ mod tests {
         let mut commit = Commit::new();
         commit.remove_outbox(2);
         commit.remove_outbox(77);
-        commit.put_outbox(300, &one[..1]);
+        commit.put_outbox(300, CRAWL, &one[..1]);
         store.commit(&commit).unwrap();
         assert_eq!(store.outbox(None, 9).unwrap(), [record(300, &one[..1])]);
         assert_eq!(store.outbox_count().unwrap(), 1);
@@ -139,12 +144,12 @@ mod tests {
 
     #[test]
     fn damaged_records_are_errors() {
-        let bytes = postcard::to_stdvec(&links(&["http://a.example/"])).unwrap();
+        let bytes = postcard::to_stdvec(&(CRAWL, links(&["http://a.example/"]))).unwrap();
         let key = || fjall::UserKey::from(1u64.to_be_bytes());
         assert!(decode((key(), bytes.clone().into())).is_ok());
         assert!(decode((key(), bytes[..bytes.len() - 1].into())).is_err());
         assert!(decode((key(), [0xff; 9].into())).is_err());
-        let not_a_url = postcard::to_stdvec(&[("mailto:x", 1u16, Target::Page)]).unwrap();
+        let not_a_url = postcard::to_stdvec(&(CRAWL, [("mailto:x", 1u16, Target::Page)])).unwrap();
         assert!(decode((key(), not_a_url.into())).is_err());
     }
 }

@@ -24,7 +24,7 @@ impl Store {
         })
     }
 
-    /// When a parked domain wakes; none if it is not parked.
+    /// The time at which a parked domain wakes; none if it is not parked.
     pub fn wake(&self, domain: &Domain) -> Result<Option<Time>, ReadError> {
         self.read(|tables| {
             let stored = tables.space(Table::Wakes).get(domain.as_str())?;

@@ -6,10 +6,10 @@
 
 use crate::{
     Commit, ReadError, Store,
-    domains::domain_prefix,
+    domains::{after_prefix, domain_prefix},
     tables::{Table, Tables},
 };
-use apoidea_model::{Domain, PageUrl, Pending, Slot, Target, Time};
+use apoidea_model::{CrawlId, Domain, PageUrl, Pending, Slot, Target, Time, Visit};
 use serde::{Deserialize, Serialize};
 use std::ops::Bound;
 
@@ -35,7 +35,7 @@ impl Store {
         })
     }
 
-    /// How many URLs wait in a domain's queue.
+    /// The number of URLs that wait in a domain's queue.
     pub fn queue_length(&self, domain: &Domain) -> Result<u64, ReadError> {
         self.read(|tables| Ok(keys(tables, domain)?.len() as u64))
     }
@@ -68,39 +68,33 @@ impl Commit {
     }
 }
 
-/// What a queue's value holds.
+/// The value of a queued URL: what the key does not say.
 #[derive(Serialize, Deserialize)]
 struct Stored<'a> {
     depth: u16,
     target: Target,
+    crawl: CrawlId,
+    visit: Visit,
     attempts: u8,
     not_before: Time,
     lead: Lead,
     rest: &'a str,
 }
 
-/// What stands before the stored rest of a URL.
+/// The part of a URL that is left out before its stored rest.
 #[derive(Serialize, Deserialize)]
-enum Lead {
+pub(crate) enum Lead {
     HttpAndDomain,
     HttpsAndDomain,
     Nothing,
 }
 
-/// Where the entry of a slot stands in tables with one for each URL of a domain.
+/// The key of a slot in tables with one entry for each URL of a domain.
 pub(crate) fn key(domain: &Domain, slot: Slot) -> Vec<u8> {
     let mut key = domain_prefix(domain);
     key.extend_from_slice(&slot.rank.to_be_bytes());
     key.extend_from_slice(&slot.sequence.to_be_bytes());
     key
-}
-
-/// The first key behind all that begin with `prefix`, which ends with the zero byte of
-/// [`domain_prefix`].
-fn after_prefix(mut prefix: Vec<u8>) -> Vec<u8> {
-    prefix.pop();
-    prefix.push(1);
-    prefix
 }
 
 /// The name of the domain and the slot in a key.
@@ -115,26 +109,22 @@ pub(crate) fn split_key(key: &[u8]) -> Option<(&[u8], Slot)> {
 }
 
 fn encode(domain: &Domain, pending: &Pending) -> Vec<u8> {
-    let (lead, rest) = split(domain, &pending.url);
-    let Pending {
-        depth,
-        target,
-        attempts,
-        not_before,
-        ..
-    } = *pending;
+    let (lead, rest) = split_url(domain, &pending.url);
     let stored = Stored {
-        depth,
-        target,
-        attempts,
-        not_before,
+        depth: pending.depth,
+        target: pending.target,
+        crawl: pending.crawl,
+        visit: pending.visit.clone(),
+        attempts: pending.attempts,
+        not_before: pending.not_before,
         lead,
         rest,
     };
     postcard::to_stdvec(&stored).expect("numbers and text always serialise")
 }
 
-fn split<'a>(domain: &Domain, url: &'a PageUrl) -> (Lead, &'a str) {
+/// Takes a URL apart that is stored under a key which names its domain.
+pub(crate) fn split_url<'a>(domain: &Domain, url: &'a PageUrl) -> (Lead, &'a str) {
     let text = url.as_str();
     if url.host() != domain.as_str() {
         return (Lead::Nothing, text);
@@ -147,6 +137,16 @@ fn split<'a>(domain: &Domain, url: &'a PageUrl) -> (Lead, &'a str) {
     (lead, &text[scheme.len() + domain.as_str().len()..])
 }
 
+/// Puts a URL together again.
+pub(crate) fn join_url(domain: &Domain, lead: Lead, rest: &str) -> Option<PageUrl> {
+    let url = match lead {
+        Lead::Nothing => PageUrl::parse(rest),
+        Lead::HttpAndDomain => PageUrl::parse(&format!("http://{domain}{rest}")),
+        Lead::HttpsAndDomain => PageUrl::parse(&format!("https://{domain}{rest}")),
+    };
+    url.ok()
+}
+
 fn decode(domain: &Domain, entry: fjall::Guard) -> Result<Pending, ReadError> {
     let (key, value) = entry.into_inner()?;
     decode_parts(domain, &key, &value).ok_or_else(|| ReadError::corrupt("queued URL", &key))
@@ -155,29 +155,19 @@ fn decode(domain: &Domain, entry: fjall::Guard) -> Result<Pending, ReadError> {
 fn decode_parts(domain: &Domain, key: &[u8], value: &[u8]) -> Option<Pending> {
     let (_, slot) = split_key(key)?;
     let stored: Stored = postcard::from_bytes(value).ok()?;
-    let url = match stored.lead {
-        Lead::Nothing => PageUrl::parse(stored.rest),
-        Lead::HttpAndDomain => PageUrl::parse(&format!("http://{domain}{}", stored.rest)),
-        Lead::HttpsAndDomain => PageUrl::parse(&format!("https://{domain}{}", stored.rest)),
-    };
-    let Stored {
-        depth,
-        target,
-        attempts,
-        not_before,
-        ..
-    } = stored;
     Some(Pending {
         slot,
-        url: url.ok()?,
-        depth,
-        target,
-        attempts,
-        not_before,
+        url: join_url(domain, stored.lead, stored.rest)?,
+        depth: stored.depth,
+        target: stored.target,
+        crawl: stored.crawl,
+        visit: stored.visit,
+        attempts: stored.attempts,
+        not_before: stored.not_before,
     })
 }
 
-/// All keys of a domain's queue, for forgetting it.
+/// All keys of a domain's queue.
 pub(crate) fn keys(tables: &Tables, domain: &Domain) -> fjall::Result<Vec<fjall::UserKey>> {
     tables
         .space(Table::Queue)
@@ -190,6 +180,7 @@ pub(crate) fn keys(tables: &Tables, domain: &Domain) -> fjall::Result<Vec<fjall:
 mod tests {
     use super::*;
     use crate::store::tests::{domain, open, pending};
+    use apoidea_model::{ContentHash, PreviousVisit, Validators};
 
     #[test]
     fn a_queue_is_read_in_order_of_rank_and_arrival() {
@@ -230,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn every_url_comes_back_as_it_went_in() {
+    fn every_url_comes_back_as_it_went_in_with_its_crawl_and_visit() {
         let (_folder, store) = open();
         let a = domain("a.example");
         let urls = [
@@ -240,11 +231,18 @@ mod tests {
             "http://www.a.example/not/of/this/domain",
         ];
         let mut commit = Commit::new();
-        let sent: Vec<Pending> = urls
+        let mut sent: Vec<Pending> = urls
             .iter()
             .zip(0..)
             .map(|(url, n)| pending(url, 0, n))
             .collect();
+        sent[1].crawl = CrawlId(0xdead_beef);
+        sent[2].visit = Visit::again(PreviousVisit {
+            since: Time::from_millis(7),
+            captured: Some(Time::from_millis(6)),
+            validators: Validators::read(Some(b"\"x\""), None),
+            content: ContentHash::of_body(b"x"),
+        });
         for pending in &sent {
             commit.put_pending(&a, pending);
         }
@@ -294,7 +292,7 @@ mod tests {
         }
         assert_eq!(decode_parts(&a, b"short", &value), None);
         let mut wrong = value;
-        wrong[4] = 9;
+        wrong[6] = 9;
         assert_eq!(decode_parts(&a, &key, &wrong), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Why something could not be read from the database.
+//! Errors of reading the database.
 
 /// Reading failed; nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -6,7 +6,7 @@ pub enum ReadError {
     /// The disk or the database said no.
     #[error("the database cannot be read: {0}")]
     Database(#[from] fjall::Error),
-    /// What is stored is not what was written.
+    /// The bytes stored are not those that were written.
     #[error("the {what} stored under {key} is damaged; nothing was deleted")]
     Corrupt {
         /// The kind of thing.

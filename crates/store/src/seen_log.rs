@@ -91,7 +91,7 @@ impl Iterator for Seen {
     }
 }
 
-/// What an append changes in the table.
+/// The changes that an append makes to the table.
 pub(crate) struct Appended {
     pub(crate) put: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) removed: Vec<Vec<u8>>,
@@ -180,8 +180,9 @@ fn unpack(key: &[u8], value: &[u8]) -> Result<Vec<UrlHash>, ReadError> {
         .collect())
 }
 
-/// All keys of a domain's log, for forgetting it.
-pub(crate) fn keys(tables: &Tables, domain: &Domain) -> fjall::Result<Vec<fjall::UserKey>> {
+/// All keys of a domain's log.
+#[cfg(test)]
+fn keys(tables: &Tables, domain: &Domain) -> fjall::Result<Vec<fjall::UserKey>> {
     tables
         .space(Table::Seen)
         .prefix(domain_prefix(domain))

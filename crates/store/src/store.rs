@@ -20,13 +20,13 @@ use std::{
 
 const DATABASE_FOLDER: &str = "db";
 const FORMAT_FILE: &str = "format";
-/// What the format file says. A change to any key or value in this crate needs a new number.
-const FORMAT: &str = "apoidea store 1";
+/// The text of the format file. A change to any key or value in this crate needs a new number.
+const FORMAT: &str = "apoidea store 2";
 /// Before a database that failed is opened again, so much must fit on the disk: a journal's tail
 /// and one flush.
 const ROOM_TO_RECOVER_BYTES: usize = 8 * 1024 * 1024;
 
-/// How a store uses the machine.
+/// The store's use of the machine.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Memory for blocks of the database that were read lately.
@@ -84,7 +84,7 @@ pub enum OpenError {
     ReadOnly {
         /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// No space is left.
@@ -92,7 +92,7 @@ pub enum OpenError {
     Full {
         /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Written by a version of this program with another format.
@@ -100,7 +100,7 @@ pub enum OpenError {
     Format {
         /// The format file.
         file: PathBuf,
-        /// What it says.
+        /// The text found there.
         found: String,
     },
     /// The files are there but make no sense.
@@ -112,7 +112,7 @@ pub enum OpenError {
     Damaged {
         /// The database's folder.
         folder: PathBuf,
-        /// What the database said.
+        /// The database's error.
         why: String,
     },
     /// The system said no for another reason.
@@ -120,7 +120,7 @@ pub enum OpenError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -340,7 +340,7 @@ fn refuse(folder: &Path, error: io::Error) -> OpenError {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use apoidea_model::{Domain, PageUrl, Pending, Slot, Target, Time};
+    use apoidea_model::{CrawlId, Domain, Link, PageUrl, Pending, Slot, Target};
 
     pub(crate) fn open() -> (tempfile::TempDir, Store) {
         let folder = tempfile::tempdir().unwrap();
@@ -353,15 +353,15 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn pending(url: &str, rank: u16, sequence: u64) -> Pending {
-        let slot = Slot { rank, sequence };
-        let url = PageUrl::parse(url).unwrap();
-        Pending {
-            slot,
-            url,
+        let link = Link {
+            url: PageUrl::parse(url).unwrap(),
             depth: rank,
             target: Target::Page,
+        };
+        let slot = Slot { rank, sequence };
+        Pending {
             attempts: 1,
-            not_before: Time::ZERO,
+            ..Pending::admitted(link, slot, CrawlId::OPEN)
         }
     }
 

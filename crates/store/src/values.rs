@@ -35,7 +35,7 @@ impl Store {
         })
     }
 
-    /// Where the archive stood at the last commit; to be given to
+    /// The archive's mark at the last commit; to be given to
     /// [`crate::archive::Archive::open`].
     pub fn archive_mark(&self) -> Result<Option<Mark>, ReadError> {
         let Some(bytes) = self.value(ARCHIVE_MARK)? else {

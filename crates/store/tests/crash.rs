@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use apoidea_model::{Domain, Link, PageUrl, Pending, Slot, Target, Time, UrlHash};
+use apoidea_model::{CrawlId, Domain, Link, PageUrl, Pending, Slot, Target, Time, UrlHash};
 use apoidea_store::{
     Commit, Options, Store,
     archive::{self, Archive, Capture, CaptureKind, Encoder, Head, Reader},
@@ -107,26 +107,17 @@ fn changes(round: u64, archive: &mut Archive) -> Commit {
         rank: 0,
         sequence: round,
     };
-    let pending = Pending {
-        slot,
+    let link = Link {
         url: url(round),
         depth: 1,
         target: Target::Page,
-        attempts: 0,
-        not_before: Time::ZERO,
     };
+    let pending = Pending::admitted(link.clone(), slot, CrawlId::OPEN);
     commit.put_pending(&domain, &pending);
     commit.append_seen(&domain, &[UrlHash(round)]);
     commit.put_domain(&domain, round.to_be_bytes().to_vec());
     commit.park(&domain, Time::from_millis(round));
-    commit.put_outbox(
-        round,
-        &[Link {
-            url: url(round),
-            depth: 1,
-            target: Target::Page,
-        }],
-    );
+    commit.put_outbox(round, CrawlId::OPEN, &[link]);
     commit.remove_outbox(round - 1);
     commit.set_value(ROUND, &round.to_be_bytes());
     commit.set_archive_mark(&archive.sync().unwrap());

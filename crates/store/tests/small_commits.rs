@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use apoidea_model::{Domain, Pending, Slot, Target, Time, UrlHash};
+use apoidea_model::{CrawlId, Domain, Link, Pending, Slot, Target, Time, UrlHash};
 use apoidea_store::{Commit, Options, Store};
 
 /// A standstill came after some 40,000 to 90,000.
@@ -15,19 +15,18 @@ fn a_hundred_thousand_small_commits_go_through() {
     let store = Store::open(folder.path(), Options::default()).unwrap();
     for n in 0..COMMITS {
         let domain: Domain = format!("h{n}.example").parse().unwrap();
-        let pending = Pending {
-            slot: Slot {
-                rank: 0,
-                sequence: n,
-            },
+        let link = Link {
             url: format!("http://{domain}/section/page.html")
                 .parse()
                 .unwrap(),
             depth: 0,
             target: Target::Page,
-            attempts: 0,
-            not_before: Time::ZERO,
         };
+        let slot = Slot {
+            rank: 0,
+            sequence: n,
+        };
+        let pending = Pending::admitted(link, slot, CrawlId::OPEN);
         let mut commit = Commit::new();
         commit.append_seen(&domain, &[UrlHash(n)]);
         commit.put_pending(&domain, &pending);
