@@ -5,7 +5,7 @@
 use apoidea_crawl::{
     Access, Action, DomainState, Effort, Event, Frontier, FrontierConfig, Outcome, Report, Robots,
 };
-use apoidea_model::{Domain, Pending, Slot, Target, Time};
+use apoidea_model::{CrawlId, Domain, Link, PageId, Pending, Slot, Target, Time};
 use std::time::{Duration, Instant};
 
 fn main() {
@@ -154,24 +154,22 @@ impl Driver {
             "https://{domain}/articles/2024/some-article-with-a-usual-title-{}",
             self.sequence
         );
-        Pending {
-            slot: Slot {
-                rank: 0,
-                sequence: self.sequence,
-            },
+        let link = Link {
             url: url.parse().expect("a URL"),
             depth: 0,
             target: Target::Page,
-            attempts: 0,
-            not_before: Time::ZERO,
-        }
+        };
+        let slot = Slot {
+            rank: 0,
+            sequence: self.sequence,
+        };
+        Pending::admitted(link, slot, CrawlId::OPEN)
     }
 }
 
 fn report((_, domain, slot): (Time, Domain, Slot)) -> Report {
     Report {
-        domain,
-        slot,
+        page: PageId::new(domain, slot),
         outcome: Outcome::Page,
         effort: EFFORT,
     }

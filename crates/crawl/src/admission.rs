@@ -1,4 +1,4 @@
-//! Which links of a batch enter their domain's queue, and which are dropped and why.
+//! The decision which links of a batch enter their domain's queue, and which are dropped and why.
 //!
 //! PeerCrawl's URL preprocessor as one pure decision: classifier, ranker and overflow controller,
 //! throttle, duplicate detector. Its predecessor died of URLs that came in faster than they went
@@ -6,9 +6,9 @@
 //! worst entries, is left to the caller.
 
 use crate::{Counters, Order, SeenFilter, traps};
-use apoidea_model::{Domain, Link, PageUrl, Slot, UrlHash};
+use apoidea_model::{Domain, Link, PageUrl, Slot, UnknownCrawl, UrlHash};
 
-/// How many URLs may wait.
+/// Limits on the URLs that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quotas {
     /// URLs of one domain that wait at most.
@@ -41,7 +41,7 @@ impl Default for Quotas {
     }
 }
 
-/// What the decision depends on besides the links.
+/// The circumstances of a decision.
 pub struct Admission<'a> {
     /// The domain whose queue it is.
     pub domain: &'a Domain,
@@ -49,22 +49,24 @@ pub struct Admission<'a> {
     pub quotas: &'a Quotas,
     /// Ranks the links.
     pub order: &'a dyn Order,
-    /// What the domain did so far; `queued` and `admitted` count.
+    /// The domain's counters; `queued` and `admitted` matter.
     pub counters: Counters,
     /// URLs waiting in all domains.
     pub queued_total: u64,
     /// The last entries of the domain's queue, the very last first; only looked at when a quota is
     /// reached. As many as the batch has links are enough.
     pub worst: &'a [Slot],
-    /// Scope, traps, refusals: why a URL is not wanted, if it is not.
+    /// Drops a URL that is not wanted, by the crawl's [`crate::Scope`].
     pub check: &'a dyn Fn(&PageUrl) -> Result<(), DropReason>,
 }
 
-/// Why a link was dropped.
+/// The reason why a link was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropReason {
     /// It belongs to another domain.
     OtherDomain,
+    /// It belongs to a crawl that this peer takes no part in.
+    UnknownCrawl,
     /// Outside what this crawl is for.
     OutOfScope,
     /// The volunteer refuses the domain.
@@ -92,7 +94,7 @@ pub struct Admitted {
     pub hash: UrlHash,
 }
 
-/// What becomes of a batch.
+/// The decision about a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Decision {
     /// These enter the queue, and their fingerprints the log.
@@ -180,6 +182,12 @@ impl Admission<'_> {
         }
         self.worst = rest;
         Ok(Some(*worst))
+    }
+}
+
+impl From<UnknownCrawl> for DropReason {
+    fn from(_: UnknownCrawl) -> Self {
+        DropReason::UnknownCrawl
     }
 }
 

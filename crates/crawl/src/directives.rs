@@ -1,4 +1,4 @@
-//! What a page allows robots to do with it, beyond robots.txt: `<meta name=robots>` and the
+//! The permissions of a page for robots, beyond robots.txt: `<meta name=robots>` and the
 //! `X-Robots-Tag` header.
 //!
 //! Both carry the same words. Several sources may speak about one page; the most restrictive wins,
@@ -11,7 +11,7 @@ use std::ops::BitAnd;
 /// token).
 pub(crate) const PRODUCT_TOKEN: &str = "Apoidea";
 
-/// May it be done?
+/// Whether something may be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Permission {
     /// Yes; so it is when nobody says otherwise.
@@ -21,14 +21,14 @@ pub enum Permission {
     Forbidden,
 }
 
-/// What a page allows. The default allows everything.
+/// The permissions of a page. The default allows everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Directives {
     /// To make the page findable.
     pub index: Permission,
     /// To follow its links.
     pub follow: Permission,
-    /// To keep a copy of it.
+    /// To archive it.
     pub archive: Permission,
 }
 
@@ -135,7 +135,7 @@ impl Audience {
     }
 }
 
-/// Is the word before a colon a setting with a value instead of a robot's name?
+/// Whether the word before a colon is a setting with a value instead of a robot's name.
 fn is_setting(word: &str) -> bool {
     let word = word.trim().to_ascii_lowercase();
     word == "unavailable_after" || word.starts_with("max-")

@@ -1,32 +1,31 @@
-//! What a peer knows of a domain besides its queue and its seen-filter: robots, politeness clock,
-//! back-off, counters.
+//! A domain's state besides its queue and its seen-filter: robots, politeness clock, back-off,
+//! counters.
 //!
-//! One value, stored and replicated with the domain, so that whoever crawls the domain next is
-//! exactly as polite as who did before. It decides what every outcome means for the host; the
-//! frontier only asks it when.
+//! One value, stored and replicated with the domain, so that the next owner is exactly as polite as
+//! the last one. It decides what every outcome means for the host; the frontier only asks it when.
 
 use crate::{
     Origin, Reductions, Versions,
+    known_robots::{KnownRobots, RobotsStanding},
     outcome::{Health, Outcome, Settlement},
     politeness::{self, Pace},
     robots::Access,
-    robots_copy::{RobotsCopy, Standing},
     traps,
 };
 use apoidea_model::{PageUrl, Pending, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What a peer knows of a domain besides its queue and its seen-filter.
+/// A domain's state besides its queue and its seen-filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DomainState {
-    /// Which changes this copy contains.
+    /// The changes that this replica contains.
     pub versions: Versions,
     /// The journeys that the seen log has made.
     pub reductions: Reductions,
-    /// What was done so far.
+    /// The work done so far.
     pub counters: Counters,
-    robots: Vec<RobotsCopy>,
+    robots: Vec<KnownRobots>,
     last_asked: Time,
     next: Time,
     /// The pause after the last request; none before the first.
@@ -40,7 +39,7 @@ pub struct DomainState {
     stopped: Option<Stop>,
 }
 
-/// Why a host is not asked any more.
+/// The reason why a host is not asked any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Stop {
     /// A run of 403s.
@@ -51,7 +50,7 @@ pub enum Stop {
     Unreachable,
 }
 
-/// What was done at a domain so far.
+/// The work done at a domain so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// URLs waiting in the queue.
@@ -74,8 +73,8 @@ pub struct Counters {
     pub combined: u64,
 }
 
-/// How a request went, for the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The cost of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effort {
     /// From sending the request to the last byte.
     pub took: Duration,
@@ -83,10 +82,25 @@ pub struct Effort {
     pub bytes: u64,
 }
 
+/// The stored bytes are not a domain's state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the stored state is damaged: {0}")]
+pub struct DamagedState(#[from] postcard::Error);
+
 /// Most origins of one domain whose robots.txt is kept: http and https, and a few odd ports.
 pub const ORIGINS_MAX: usize = 4;
 
 impl DomainState {
+    /// The state as it is stored and sent.
+    pub fn encode(&self) -> Vec<u8> {
+        postcard::to_stdvec(self).expect("numbers, times and rules always serialise")
+    }
+
+    /// Reads a state that was stored or sent.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DamagedState> {
+        Ok(postcard::from_bytes(bytes)?)
+    }
+
     /// The earliest moment at which the host may be asked; never if it is stopped.
     pub fn ready_at(&self) -> Time {
         if self.stopped.is_some() {
@@ -96,7 +110,7 @@ impl DomainState {
         }
     }
 
-    /// Why the host is not asked any more, if it is not.
+    /// The reason why the host is not asked any more, if it is not.
     pub fn stopped(&self) -> Option<Stop> {
         self.stopped
     }
@@ -106,7 +120,7 @@ impl DomainState {
         Some(self.rests_until).filter(|&until| until > now)
     }
 
-    /// When the host was asked last; zero if never.
+    /// The time at which the host was asked last; zero if never.
     pub fn last_asked(&self) -> Time {
         self.last_asked
     }
@@ -140,21 +154,21 @@ impl DomainState {
             .max(now + self.last_pause.unwrap_or(politeness::HOST_DELAY));
     }
 
-    /// What is known about the robots.txt of each origin.
-    pub fn standings(&self, now: Time) -> impl Iterator<Item = (Origin, Standing<'_>)> {
+    /// The robots.txt of each origin, as far as it is known.
+    pub fn standings(&self, now: Time) -> impl Iterator<Item = (Origin, RobotsStanding<'_>)> {
         self.robots
             .iter()
-            .map(move |copy| (copy.origin, copy.standing(now)))
+            .map(move |robots| (robots.origin, robots.standing(now)))
     }
 
-    /// What may be done at an origin of this domain.
-    pub fn standing(&self, origin: Origin, now: Time) -> Standing<'_> {
-        self.copy(origin)
-            .map_or(Standing::Ask, |copy| copy.standing(now))
+    /// The robots.txt of one origin, as far as it is known.
+    pub fn standing(&self, origin: Origin, now: Time) -> RobotsStanding<'_> {
+        self.robots_of(origin)
+            .map_or(RobotsStanding::Ask, |robots| robots.standing(now))
     }
 
-    /// Takes in what came of asking for a robots.txt. `retry_after` is what the header of that name
-    /// asked for.
+    /// Takes in the answer to the question for a robots.txt. `retry_after` is what the header of
+    /// that name asked for.
     pub fn robots_answered(
         &mut self,
         origin: Origin,
@@ -251,7 +265,7 @@ impl DomainState {
         self.doubled_until = self.doubled_until.min(now + politeness::DOUBLED_FOR);
         self.doublings = self.doublings.min(politeness::DOUBLINGS_MAX);
         self.robots.truncate(ORIGINS_MAX);
-        self.robots.iter_mut().for_each(|copy| copy.bound(now));
+        self.robots.iter_mut().for_each(|robots| robots.bound(now));
     }
 
     /// Memory that the rules take beyond the value itself, in bytes: a stranger decides how many
@@ -259,20 +273,23 @@ impl DomainState {
     pub fn memory_bytes(&self) -> usize {
         self.robots
             .iter()
-            .map(|copy| size_of::<RobotsCopy>() + copy.memory_bytes())
+            .map(|robots| size_of::<KnownRobots>() + robots.memory_bytes())
             .sum()
     }
 
-    fn copy(&self, origin: Origin) -> Option<&RobotsCopy> {
-        self.robots.iter().find(|copy| copy.origin == origin)
+    fn robots_of(&self, origin: Origin) -> Option<&KnownRobots> {
+        self.robots.iter().find(|robots| robots.origin == origin)
     }
 
-    /// The copy for an origin, made if there is none; the one asked for longest ago makes room.
-    fn keep(&mut self, origin: Origin) -> &mut RobotsCopy {
-        let known = self.robots.iter().position(|copy| copy.origin == origin);
-        let copy = known.map_or_else(|| RobotsCopy::unknown(origin), |at| self.robots.remove(at));
+    /// The robots.txt of an origin, unknown if it is new; the one asked for longest ago makes room.
+    fn keep(&mut self, origin: Origin) -> &mut KnownRobots {
+        let place = self.robots.iter().position(|known| known.origin == origin);
+        let known = place.map_or_else(
+            || KnownRobots::unknown(origin),
+            |place| self.robots.remove(place),
+        );
         self.robots.truncate(ORIGINS_MAX - 1);
-        self.robots.insert(0, copy);
+        self.robots.insert(0, known);
         &mut self.robots[0]
     }
 
@@ -286,7 +303,11 @@ impl DomainState {
     /// The pause after a request: what the pace and the host ask for, doubled while the host wants
     /// us slower.
     fn pause(&self, took: Duration, now: Time, pace: Pace) -> Duration {
-        let crawl_delay = self.robots.iter().filter_map(RobotsCopy::crawl_delay).max();
+        let crawl_delay = self
+            .robots
+            .iter()
+            .filter_map(KnownRobots::crawl_delay)
+            .max();
         let doublings = if now < self.doubled_until {
             self.doublings
         } else {
@@ -370,7 +391,7 @@ fn add(counter: &mut u64, more: u64) {
 mod tests {
     use super::*;
     use crate::{Failure, Robots};
-    use apoidea_model::Target;
+    use apoidea_model::{CrawlId, Link, Slot, Target};
 
     const SECOND: Duration = Duration::from_secs(1);
     const MINUTE: Duration = Duration::from_secs(60);
@@ -384,16 +405,18 @@ mod tests {
     const FAILED: Outcome = Outcome::Failed(Failure::Connect);
 
     fn pending(attempts: u8) -> Pending {
-        Pending {
-            slot: apoidea_model::Slot {
-                rank: 1,
-                sequence: 1,
-            },
+        let link = Link {
             url: "https://a.example/".parse().unwrap(),
             depth: 1,
             target: Target::Page,
+        };
+        let slot = Slot {
+            rank: 1,
+            sequence: 1,
+        };
+        Pending {
             attempts,
-            not_before: Time::ZERO,
+            ..Pending::admitted(link, slot, CrawlId::OPEN)
         }
     }
 
@@ -553,17 +576,20 @@ mod tests {
     #[test]
     fn robots_rules_count_for_a_day_and_their_delay_is_kept() {
         let mut state = DomainState::default();
-        assert_eq!(state.standing(Origin::Https(443), NOW), Standing::Ask);
+        assert_eq!(state.standing(Origin::Https(443), NOW), RobotsStanding::Ask);
         let access = rules("User-agent: *\nCrawl-delay: 30\nDisallow: /x");
         robots(&mut state, access.clone(), None, NOW);
         assert_eq!(
             state.standing(Origin::Https(443), NOW + DAY - SECOND),
-            Standing::Known(&access)
+            RobotsStanding::Known(&access)
         );
-        assert_eq!(state.standing(Origin::Https(443), NOW + DAY), Standing::Ask);
+        assert_eq!(
+            state.standing(Origin::Https(443), NOW + DAY),
+            RobotsStanding::Ask
+        );
         assert_eq!(
             state.standing(Origin::Http(80), NOW),
-            Standing::Ask,
+            RobotsStanding::Ask,
             "another origin, other rules"
         );
         settle(&mut state, &Outcome::Page, NOW);
@@ -579,9 +605,12 @@ mod tests {
             let again = now + minutes * MINUTE;
             assert_eq!(
                 state.standing(Origin::Https(443), now),
-                Standing::Wait(again)
+                RobotsStanding::Wait(again)
             );
-            assert_eq!(state.standing(Origin::Https(443), again), Standing::Ask);
+            assert_eq!(
+                state.standing(Origin::Https(443), again),
+                RobotsStanding::Ask
+            );
             now = again;
         }
         robots(&mut state, Access::Closed, None, now);
@@ -595,7 +624,7 @@ mod tests {
         let again = now + 2 * DAY + HOUR;
         assert_eq!(
             state.standing(Origin::Https(443), now + 2 * DAY),
-            Standing::Wait(again)
+            RobotsStanding::Wait(again)
         );
     }
 
@@ -613,7 +642,7 @@ mod tests {
             );
         }
         let known =
-            (1..100).filter(|&port| state.standing(Origin::Http(port), NOW) != Standing::Ask);
+            (1..100).filter(|&port| state.standing(Origin::Http(port), NOW) != RobotsStanding::Ask);
         assert_eq!(known.collect::<Vec<_>>(), [96, 97, 98, 99]);
     }
 
@@ -628,9 +657,10 @@ mod tests {
         state.admitted(std::iter::repeat_n(&url, 100_000), 10, 1000);
         settle(&mut state, &Outcome::Throttled { retry_after: None }, NOW);
         (0..1000).for_each(|_| _ = settle(&mut state, &Outcome::Page, NOW + DAY));
-        let bytes = postcard::to_stdvec(&state).unwrap();
+        let bytes = state.encode();
         assert!(bytes.len() < 200, "{} bytes", bytes.len());
-        assert_eq!(postcard::from_bytes::<DomainState>(&bytes).unwrap(), state);
+        assert_eq!(DomainState::decode(&bytes), Ok(state));
+        assert!(DomainState::decode(&bytes[..bytes.len() - 1]).is_err());
     }
 
     #[test]
@@ -647,6 +677,9 @@ mod tests {
         );
         state.bound(NOW);
         assert_eq!(state.ready_at(), NOW + DAY);
-        assert_eq!(state.standing(Origin::Https(443), NOW + DAY), Standing::Ask);
+        assert_eq!(
+            state.standing(Origin::Https(443), NOW + DAY),
+            RobotsStanding::Ask
+        );
     }
 }

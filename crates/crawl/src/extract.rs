@@ -1,4 +1,4 @@
-//! What a page says to a crawler: its links, title, language, canonical URL and robots directives.
+//! A page as a crawler reads it: its links, title, language, canonical URL and robots directives.
 //!
 //! This is the hot path of the program, so the page is not parsed into a tree: one pass over its
 //! bytes follows the WHATWG tokenizer ([`scanner`]), and only the values that are wanted are
@@ -34,7 +34,7 @@ use source::Source;
 
 pub use text::visible_text;
 
-/// Most links that one page contributes. The web's mean is below 100; whoever has more than this is
+/// Most links that one page contributes. The web's mean is below 100; a page with more than this is
 /// a directory or a trap, and is found again by way of other pages.
 pub const MAX_LINKS: usize = 2_000;
 
@@ -44,7 +44,7 @@ pub const MAX_TITLE_CHARS: usize = 300;
 /// Longest language tag that is kept, in bytes (RFC 5646 §4.4.1 asks for 35).
 pub const MAX_LANGUAGE_BYTES: usize = 35;
 
-/// What was found on a page.
+/// The findings on a page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Extracted {
     /// Pages it links to, in order of first occurrence, each once, at most [`MAX_LINKS`]; without
@@ -56,7 +56,8 @@ pub struct Extracted {
     pub language: Option<String>,
     /// The URL that the page prefers for itself; also among the links.
     pub canonical: Option<PageUrl>,
-    /// What its `<meta>` elements allow; the caller combines them with the `X-Robots-Tag` header.
+    /// The permissions in its `<meta>` elements; the caller combines them with the `X-Robots-Tag`
+    /// header.
     pub directives: Directives,
 }
 
@@ -86,7 +87,7 @@ pub fn extract(page: &PageUrl, content_type: Option<&str>, body: &[u8]) -> Extra
     harvest.finish(page)
 }
 
-/// Is a body with this `Content-Type` read as HTML? One without is.
+/// Whether a body with this `Content-Type` is read as HTML. One without is.
 pub fn is_html(content_type: Option<&str>) -> bool {
     let essence = content_type
         .and_then(|text| text.split(';').next())

@@ -1,4 +1,4 @@
-//! What may be fetched now, and otherwise when to ask again (after BUbiNG's workbench).
+//! The fetches that may start now, and otherwise the time to ask again (after BUbiNG's workbench).
 //!
 //! Two levels: addresses, each with its hosts, both ordered by the time they may next be asked, so
 //! that ten thousand hosts on one address cost nothing. Only some domains are resident, each with a
@@ -16,7 +16,7 @@ pub use event::{Action, Connection, Event, Report};
 
 use crate::{DomainState, Effort, Origin, Pace, Settlement, Step, Tenure, robots::Access};
 use address::Addresses;
-use apoidea_model::{Domain, Pending, Slot, Time};
+use apoidea_model::{Domain, PageId, Pending, Slot, Time};
 use host::{Activity, Choice, FAR, Host, Place, Plan, Pressure};
 use std::{
     collections::{HashMap, VecDeque},
@@ -42,11 +42,11 @@ pub struct Frontier {
     weight: usize,
     fetching: usize,
     waking: Waking,
-    /// When the first parked domain wakes, as far as known.
+    /// The time at which the first parked domain wakes, as far as known.
     next_wake: Time,
 }
 
-/// Are parked domains on their way?
+/// Whether parked domains were asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waking {
     No,
@@ -58,7 +58,7 @@ const WAKE_MAX: usize = 256;
 /// Parked domains are only asked for when this share of the places is free, so that not every one
 /// costs a read.
 const WAKE_SHARE: usize = 64;
-/// When the driver had nothing although it should have had something, it is asked again after this.
+/// A driver that had nothing although it should have had something is asked again after this.
 const WAKE_AGAIN: Duration = Duration::from_secs(1);
 
 impl Frontier {
@@ -78,7 +78,7 @@ impl Frontier {
         }
     }
 
-    /// Takes in what happened.
+    /// Takes in an event.
     pub fn handle(&mut self, event: Event, now: Time) {
         match event {
             Event::Woke { domains, next } => self.woke(domains, next, now),
@@ -108,8 +108,9 @@ impl Frontier {
     /// Takes in how a fetch went, and says what becomes of the URL. `None` if no such fetch is
     /// under way, as when the domain was released meanwhile.
     pub fn settle(&mut self, report: Report, now: Time) -> Option<Settlement> {
-        let host = self.hosts.get_mut(&report.domain)?;
-        if !matches!(&host.activity, Activity::Fetching(pending) if pending.slot == report.slot) {
+        let PageId { domain, slot } = report.page;
+        let host = self.hosts.get_mut(&domain)?;
+        if !matches!(&host.activity, Activity::Fetching(pending) if pending.slot == slot) {
             return None;
         }
         let Activity::Fetching(pending) = std::mem::replace(&mut host.activity, Activity::Idle)
@@ -124,7 +125,7 @@ impl Frontier {
             host.window.leave_behind(pending.not_before);
         }
         self.fetching -= 1;
-        self.place(&report.domain, now);
+        self.place(&domain, now);
         Some(settlement)
     }
 
@@ -150,8 +151,8 @@ impl Frontier {
         }
     }
 
-    /// When [`Self::poll`] will have something to do if nothing happens before; [`Time::NEVER`] if
-    /// it will not.
+    /// The time at which [`Self::poll`] will have something to do if nothing happens before; never
+    /// if it will not.
     pub fn next_timeout(&self) -> Time {
         let can_resolve = !self.is_paused() && !self.nameless.is_empty();
         if !self.actions.is_empty() || !self.leaving.is_empty() || can_resolve {
@@ -171,13 +172,13 @@ impl Frontier {
         wake.min(fetch)
     }
 
-    /// Is the domain in memory, so that news of it go to [`Self::handle`] instead of the parked
-    /// ones on disk?
+    /// Whether the domain is in memory, so that its news go to [`Self::handle`] instead of the
+    /// parked ones on disk?
     pub fn is_resident(&self, domain: &Domain) -> bool {
         self.hosts.contains_key(domain)
     }
 
-    /// What is known of a resident domain.
+    /// The state of a resident domain.
     pub fn state(&self, domain: &Domain) -> Option<&DomainState> {
         self.hosts.get(domain).map(|host| &host.state)
     }
@@ -431,7 +432,7 @@ impl Frontier {
         None
     }
 
-    /// May nothing be sent?
+    /// Whether nothing may be sent.
     fn is_paused(&self) -> bool {
         self.config.fetches == 0
     }

@@ -1,13 +1,15 @@
 //! The decisions of a crawl, without sockets, disks or clocks.
 //!
-//! What a page links to and how it wishes to be treated is read here; time and randomness are
+//! A page's links and its wishes about robots are read here; time and randomness are
 //! passed in.
 
 mod admission;
+mod contactable;
 mod directives;
 mod domain_state;
 pub mod extract;
 mod frontier;
+mod known_robots;
 mod order;
 mod origin;
 mod outcome;
@@ -15,8 +17,9 @@ pub mod politeness;
 mod reduced_seen;
 mod refuse;
 mod retry_after;
+mod revisit;
 mod robots;
-mod robots_copy;
+mod scope;
 mod seen;
 pub mod sim;
 mod sitemap;
@@ -24,10 +27,12 @@ mod traps;
 mod versions;
 
 pub use admission::{Admission, Admitted, Decision, DropReason, Quotas};
+pub use contactable::{ContactRefused, Contactable};
 pub use directives::{Directives, Permission};
-pub use domain_state::{Counters, DomainState, Effort, Stop};
+pub use domain_state::{Counters, DamagedState, DomainState, Effort, Stop};
 pub use extract::{Extracted, extract, visible_text};
 pub use frontier::{Action, Connection, Event, Frontier, FrontierConfig, Report};
+pub use known_robots::RobotsStanding;
 pub use order::{BreadthFirst, Order};
 pub use origin::Origin;
 pub use outcome::{Failure, Health, Outcome, Settlement};
@@ -35,8 +40,9 @@ pub use politeness::{Pace, PrivatePace};
 pub use reduced_seen::{InvalidSeen, ReducedSeen, Reduction, Reductions};
 pub use refuse::{InvalidList, Refusals};
 pub use retry_after::{MAX_RETRY_AFTER, retry_after};
-pub use robots::{Access, Effect, Robots, Rule, Verdict};
-pub use robots_copy::Standing;
+pub use revisit::{Novelty, Revisit};
+pub use robots::{Access, Effect, PathVerdict, Robots, Rule};
+pub use scope::{Company, Scope, Unwanted};
 pub use seen::{OneIn, SeenFilter, Sight};
 pub use sitemap::Sitemap;
 pub use traps::{Trap, without_session};

@@ -1,4 +1,4 @@
-//! Which URL of a domain comes first. The order is a part that can be replaced (crawls as queries:
+//! The order of a domain's URLs. It is a part that can be replaced (crawls as queries:
 //! the Reorder operator).
 
 use apoidea_model::{Link, Target};

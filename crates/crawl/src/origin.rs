@@ -26,7 +26,7 @@ impl Origin {
         }
     }
 
-    /// Where the rules of this origin of `domain` are.
+    /// The URL of the rules of this origin of `domain`.
     pub fn robots_url(self, domain: &Domain) -> PageUrl {
         let (scheme, port) = match self {
             Origin::Http(port) => ("http", port),

@@ -1,4 +1,4 @@
-//! How a fetch ended, as data: a fetch that failed is no error of the program.
+//! The end of a fetch as data: a fetch that failed is no error of the program.
 //!
 //! The fetcher reports an [`Outcome`]; what follows for the URL is decided here, what follows for
 //! its host in [`crate::DomainState`].
@@ -8,20 +8,20 @@ use apoidea_model::{PageUrl, Pending, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How a fetch ended.
+/// The end of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// A page (or sitemap) came back.
     Page,
     /// The page is elsewhere: a new URL, which its owner admits like any other.
     Redirect(PageUrl),
-    /// 304: the copy known is still right.
+    /// 304: the page has not changed since the last visit.
     NotModified,
     /// 4xx other than 429: the host answered, there is no page for us.
     Refused(u16),
     /// 429 or 503: too fast.
     Throttled {
-        /// What the `Retry-After` header asked for, if it was there and made sense.
+        /// The wait that the `Retry-After` header asked for, if it was there and made sense.
         retry_after: Option<Duration>,
     },
     /// A page that asks us to prove we are human, or says that we are blocked.
@@ -30,7 +30,7 @@ pub enum Outcome {
     Failed(Failure),
 }
 
-/// Why there is no usable answer.
+/// The reason why there is no usable answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Failure {
     /// The name did not resolve.
@@ -53,7 +53,7 @@ pub enum Failure {
     UnsupportedType,
 }
 
-/// What the outcome says about the host, apart from the page.
+/// The state of the host by its answer, apart from the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
     /// It answered: it is well, whether we like the answer or not.
@@ -64,7 +64,7 @@ pub enum Health {
     Failed,
 }
 
-/// What becomes of the URL, for the queue on disk.
+/// The future of the URL, for the queue on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settlement {
     /// It leaves the queue, since it had its answer.
@@ -77,19 +77,19 @@ pub enum Settlement {
 
 /// Wait before the first retry when there was no connection; doubles (good-citizen contract).
 pub const CONNECT_RETRY: Duration = Duration::from_secs(3600);
-/// How often a URL is tried again when there was no connection (good-citizen contract).
+/// Retries of a URL when there was no connection (good-citizen contract).
 pub const CONNECT_RETRIES: u8 = 2;
 /// Wait before the first retry when reading failed; doubles (good-citizen contract).
 pub const READ_RETRY: Duration = Duration::from_secs(60);
-/// How often a URL is tried again when reading failed (good-citizen contract).
+/// Retries of a URL when reading failed (good-citizen contract).
 pub const READ_RETRIES: u8 = 3;
-/// How often a URL is tried again when its host asked us to slow down. The answer says nothing
+/// Retries of a URL when its host asked us to slow down. The answer says nothing
 /// about the page, but a single page that always answers 503 must not hold up its host for ever; 8
 /// reach past a host's rest of a day.
 pub const THROTTLED_RETRIES: u8 = 8;
 
 impl Outcome {
-    /// What the outcome says about the host.
+    /// The state of the host by this outcome.
     pub fn health(&self) -> Health {
         match self {
             Outcome::Refused(403) => Health::Forbidden,
@@ -129,7 +129,7 @@ impl Outcome {
 }
 
 impl Failure {
-    /// What the failure says about the host.
+    /// The state of the host by this failure.
     fn health(self) -> Health {
         match self {
             Failure::UnsupportedType | Failure::TooManyRedirects => Health::Answered,
@@ -143,7 +143,7 @@ impl Failure {
         }
     }
 
-    /// How often to try again, and how long to wait after this many attempts before.
+    /// The number of retries, and the wait after this many attempts before.
     fn retries(self, attempts: u8, pace: Pace) -> (u8, Duration) {
         let doubling = |first: Duration| pace.scale(first * 2_u32.pow(u32::from(attempts.min(10))));
         match self {

@@ -1,4 +1,4 @@
-//! How fast a host and an address may be asked.
+//! The pace at which a host and an address may be asked.
 //!
 //! Towards global addresses every number is a constant of the good-citizen contract: no setting
 //! makes a volunteer impolite. Only addresses in a network that the operator listed as their own
@@ -26,7 +26,7 @@ pub const DOUBLED_FOR: Duration = DAY;
 pub const DOUBLINGS_MAX: u8 = 4;
 /// After so many failures in a row the host rests.
 pub const FAILURES_UNTIL_REST: u8 = 5;
-/// How long a host rests.
+/// The rest of a host that keeps failing.
 pub const REST: Duration = DAY;
 /// After so many rests without one answer between them the host is given up: a week.
 pub const RESTS_UNTIL_STOP: u8 = 7;

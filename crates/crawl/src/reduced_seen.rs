@@ -10,13 +10,13 @@
 use apoidea_model::UrlHash;
 use serde::{Deserialize, Serialize};
 
-/// How fingerprints were reduced on one journey.
+/// The reduction of fingerprints on one journey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reduction {
     range: u64,
 }
 
-/// All journeys that parts of a domain's log have made. A log that was merged from several copies
+/// All journeys that parts of a domain's log have made. A log that was merged from several replicas
 /// has several chains.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reductions(Vec<Vec<Reduction>>);
@@ -47,7 +47,7 @@ pub enum InvalidSeen {
 
 /// One URL in 2²⁵ is mistaken for a seen one on each journey.
 const RATE_BITS: u32 = 25;
-/// What a domain may have at most, and a bound on what a stranger makes us allocate.
+/// Most fingerprints of a domain, which bounds what a stranger makes us allocate.
 const MAX_COUNT: u32 = 1 << 24;
 /// Longest chain: each link costs a question to the filter. After more journeys the fingerprints
 /// are sent as they are.
@@ -60,8 +60,8 @@ impl Reduction {
         ((u128::from(hash.0) * u128::from(self.range)) >> 64) as u64
     }
 
-    /// What is logged for a reduced fingerprint: spread over all 64 bits again (the finaliser of
-    /// SplitMix64).
+    /// The stand-in that is logged for a reduced fingerprint: spread over all 64 bits (the
+    /// finaliser of SplitMix64).
     fn spread(self, reduced: u64) -> UrlHash {
         let mut z = reduced ^ self.range.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -69,7 +69,7 @@ impl Reduction {
         UrlHash(z ^ (z >> 31))
     }
 
-    /// What a receiver logs for the fingerprint.
+    /// The stand-in that a receiver logs for the fingerprint.
     pub fn stand_in(self, hash: UrlHash) -> UrlHash {
         self.spread(self.reduce(hash))
     }
@@ -89,12 +89,12 @@ impl Reductions {
         std::iter::once(hash).chain(stand_ins)
     }
 
-    /// How many forms there are.
+    /// The number of forms.
     pub fn form_count(&self) -> usize {
         1 + self.0.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// May the log be reduced once more?
+    /// Whether the log may be reduced once more.
     pub fn has_room(&self) -> bool {
         self.0.iter().all(|chain| chain.len() < MAX_CHAIN)
     }
@@ -121,7 +121,7 @@ impl Reductions {
         (all.0.len() <= MAX_CHAINS).then_some(all)
     }
 
-    /// Is this what a peer would have made, and not a stranger's way to keep us busy?
+    /// Whether an honest peer could have made this, and not a stranger who keeps us busy.
     pub fn is_sound(&self) -> bool {
         self.0.len() <= MAX_CHAINS && self.0.iter().all(|chain| chain.len() <= MAX_CHAIN)
     }
@@ -154,7 +154,7 @@ impl ReducedSeen {
         })
     }
 
-    /// How these fingerprints were reduced.
+    /// The reduction of these fingerprints.
     pub fn reduction(&self) -> Reduction {
         self.reduction
     }

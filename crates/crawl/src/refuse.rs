@@ -1,4 +1,4 @@
-//! What this volunteer refuses to fetch: lists of domains, each with a name, such as a category.
+//! Domains that this volunteer refuses to fetch, in lists with a name each, such as a category.
 //!
 //! A line is a host (`a.example`: that host alone), a whole domain (`*.a.example` or `.a.example`:
 //! it and everything below it), or an entry of a hosts file (`0.0.0.0 a.example`), the form that
@@ -22,7 +22,7 @@ struct List {
     subtrees: Vec<u64>,
 }
 
-/// Why a list cannot be used.
+/// The list cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidList {
     /// A line is no entry.
@@ -32,9 +32,9 @@ pub enum InvalidList {
         list: String,
         /// Number of the line, beginning with 1.
         line: usize,
-        /// What stands there.
+        /// The text of the line.
         text: String,
-        /// What is wrong with it.
+        /// The fault.
         why: &'static str,
     },
     /// More entries than [`Refusals::MAX_ENTRIES`] in all lists.
@@ -45,7 +45,7 @@ pub enum InvalidList {
     },
 }
 
-/// What an entry refuses.
+/// The reach of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Host,
@@ -104,7 +104,7 @@ impl Refusals {
         self.lists.iter().map(List::len).sum()
     }
 
-    /// Is nothing refused?
+    /// Whether nothing is refused.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! How long a `Retry-After` header asks us to stay away (RFC 9110 §10.2.3).
+//! The time that a `Retry-After` header asks us to stay away (RFC 9110 §10.2.3).
 //!
 //! Only the site's wish is read here. That no host is asked again sooner than after five minutes,
 //! whatever it says, is the [`crate::Pace`]'s doing, since networks listed as private may go
@@ -7,7 +7,7 @@
 use apoidea_model::Time;
 use std::time::Duration;
 
-/// Longest wait that is honoured; whoever asks for more is asked again after a day.
+/// Longest wait that is honoured; a host that asks for more is asked again after a day.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads either form, seconds or a date, as a wait from `now`, at most [`MAX_RETRY_AFTER`]. A date

@@ -1,4 +1,4 @@
-//! What a site's robots.txt asks of us (RFC 9309).
+//! The rules of a site's robots.txt for us (RFC 9309).
 //!
 //! Only what concerns our own agent is kept, since it is stored and replicated with the domain's
 //! state. Nothing that is refused becomes allowed for want of room: what bounds the rules is the
@@ -35,7 +35,7 @@ pub struct Rule {
     line: u32,
 }
 
-/// What a rule does to the paths that it matches.
+/// The effect of a rule on the paths that it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Effect {
     /// They may be fetched. Sorts before [`Effect::Disallow`], over which it wins ties (RFC 9309
@@ -45,10 +45,10 @@ pub enum Effect {
     Disallow,
 }
 
-/// May a path be fetched, and which line says so?
+/// The answer for one path, and the line of the file that gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict<'r> {
-    /// May it be fetched?
+pub struct PathVerdict<'r> {
+    /// Whether it may be fetched.
     pub allowed: bool,
     /// The line that decided; `None` where no line matches.
     pub rule: Option<&'r Rule>,
@@ -77,7 +77,7 @@ impl Robots {
     /// minutes.
     pub const MAX_CRAWL_DELAY: Duration = Duration::from_secs(300);
 
-    /// How long a robots.txt may be relied upon (RFC 9309 §2.4).
+    /// The time that a robots.txt may be relied upon (RFC 9309 §2.4).
     pub const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// Redirects that must be followed to find the file (RFC 9309 §2.3.1.2).
@@ -95,19 +95,19 @@ impl Robots {
         reading.finish()
     }
 
-    /// May this path be fetched? The longest matching pattern decides; `/robots.txt` is always
+    /// Decides about a path. The longest matching pattern counts; `/robots.txt` is always
     /// allowed.
-    pub fn decide(&self, path_and_query: &str) -> Verdict<'_> {
+    pub fn decide(&self, path_and_query: &str) -> PathVerdict<'_> {
         if is_robots_txt(path_and_query) {
-            return Verdict::ALLOWED;
+            return PathVerdict::ALLOWED;
         }
         let path = Path::new(path_and_query);
         match self.rules.iter().find(|rule| path.matches(&rule.pattern)) {
-            Some(rule) => Verdict {
+            Some(rule) => PathVerdict {
                 allowed: rule.effect == Effect::Allow,
                 rule: Some(rule),
             },
-            None => Verdict::ALLOWED,
+            None => PathVerdict::ALLOWED,
         }
     }
 
@@ -141,12 +141,12 @@ impl Robots {
     }
 }
 
-impl Verdict<'_> {
-    const ALLOWED: Self = Verdict {
+impl PathVerdict<'_> {
+    const ALLOWED: Self = PathVerdict {
         allowed: true,
         rule: None,
     };
-    const DISALLOWED: Self = Verdict {
+    const DISALLOWED: Self = PathVerdict {
         allowed: false,
         rule: None,
     };
@@ -158,7 +158,7 @@ fn is_robots_txt(path_and_query: &str) -> bool {
 }
 
 impl Rule {
-    /// Orders rules so that the first match decides; equal ones are copies of each other.
+    /// Orders rules so that the first match decides; equal ones say the same.
     fn precedence(&self) -> (Reverse<usize>, Effect, &str) {
         (Reverse(self.pattern.len()), self.effect, &self.pattern)
     }
@@ -168,7 +168,7 @@ impl Rule {
         self.line
     }
 
-    /// What it does.
+    /// Its effect.
     pub fn effect(&self) -> Effect {
         self.effect
     }

@@ -1,5 +1,5 @@
-//! Which URLs of one domain were seen (Apoidea §2.2: one filter per domain, so that a domain moves
-//! as one small blob).
+//! The URLs of one domain that were seen (Apoidea §2.2: one filter per domain, so that a domain
+//! moves as one small blob).
 //!
 //! A small domain is remembered exactly; a larger one in a Bloom filter that doubles as the domain
 //! grows. A Bloom filter cannot grow by itself: its owner rebuilds it from the domain's log of
@@ -131,7 +131,7 @@ impl SeenFilter {
         &self.reductions
     }
 
-    /// Is the URL known?
+    /// Whether the URL is known.
     pub fn contains(&self, hash: UrlHash) -> bool {
         self.reductions.forms(hash).any(|form| self.knows(form))
     }
@@ -151,13 +151,13 @@ impl SeenFilter {
         }
     }
 
-    /// Is nothing remembered?
+    /// Whether nothing is remembered.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Is it full, so that it has to be built anew from the log before more is inserted? What is
-    /// inserted nevertheless is remembered, at the cost of more false positives.
+    /// Whether it is full, so that it has to be built anew from the log before more is inserted.
+    /// What is inserted nevertheless is remembered, at the cost of more false positives.
     pub fn needs_growth(&self) -> bool {
         match &self.memory {
             Memory::Exact(_) => false,

@@ -17,7 +17,7 @@ use quick_xml::{
 };
 use std::io::{self, BufRead, BufReader, Read};
 
-/// What a sitemap lists.
+/// The entries of a sitemap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sitemap {
     /// Pages, in their order.

@@ -7,7 +7,7 @@
 
 use apoidea_model::{PageUrl, Time};
 
-/// Why a URL is not followed; a counter for each tells the volunteer.
+/// The reason why a URL is not followed; a counter for each tells the volunteer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
 pub enum Trap {
     /// Longer than [`Trap::MAX_CHARS`].
@@ -48,7 +48,7 @@ impl Trap {
     /// Years back that a calendar of events may have been kept. Older dates elsewhere are archives.
     pub const YEARS_BACK: u16 = 30;
 
-    /// Does it look like a trap?
+    /// Refuses a URL that looks like a trap.
     pub fn check(url: &PageUrl, now: Time) -> Result<(), Trap> {
         if url.as_str().len() > Self::MAX_CHARS {
             return Err(Trap::Length);
@@ -72,7 +72,7 @@ impl Trap {
     }
 }
 
-/// Does it combine so many filters that there are endlessly many like it? A host is allowed only so
+/// Whether a URL combines so many filters that there are endlessly many like it. A host has only so
 /// many of these: they show the same things in other selections and orders.
 pub(crate) fn is_combination(url: &PageUrl) -> bool {
     parameters(url).count() > PLAIN_PARAMETERS
@@ -124,7 +124,7 @@ fn parameters(url: &PageUrl) -> impl Iterator<Item = &str> {
     query.split('&').filter(|pair| !pair.is_empty())
 }
 
-/// Does something occur too often? There are few parts, so comparing each with each is cheap.
+/// Whether something occurs too often. There are few parts, so comparing each with each is cheap.
 fn has_repeats<'a>(parts: impl Iterator<Item = &'a str>) -> bool {
     let parts: Vec<_> = parts.collect();
     parts
@@ -268,7 +268,7 @@ fn dated_parameters(url: &PageUrl) -> impl Iterator<Item = u16> {
     })
 }
 
-/// Is the parameter the one of this name, perhaps under a plugin's prefix (`cal_year`,
+/// Whether the parameter is the one of this name, perhaps under a plugin's prefix (`cal_year`,
 /// `ajaxCalendar-month`)?
 fn is_key(key: &str, name: &str) -> bool {
     let word = key.rsplit(['_', '-', '.']).next().unwrap_or(key);

@@ -1,11 +1,11 @@
-//! What a copy of a domain contains, told by who changed it and how often: what decides between two
-//! copies.
+//! The changes that a replica of a domain contains, by who made them and how many: they decide
+//! between two replicas.
 //!
-//! Whoever becomes the owner of an arc begins a [`Tenure`] and counts the changes that it makes to
-//! a domain. The [`Versions`] of a copy say how many changes of which tenure are in it (a version
-//! vector). So two copies of which each holds something that the other lacks are never taken for an
-//! old and a new one, whatever the clocks say: after a crash, a partition or a week of sleep both
-//! count.
+//! A peer that becomes the owner of an arc begins a [`Tenure`] and counts the changes that it makes
+//! to a domain. The [`Versions`] of a replica say how many changes of which tenure are in it (a
+//! version vector). So two replicas of which each holds something that the other lacks are never
+//! taken for an old and a new one, whatever the clocks say: after a crash, a partition or a week of
+//! sleep both count.
 
 use apoidea_model::{PeerId, Time};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct Tenure(u64);
 
-/// How many changes of which tenure a copy contains; the empty one is of a domain that nobody has
+/// The number of changes of each tenure in a replica; the empty one is of a domain that nobody has
 /// changed yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "Vec<(Tenure, u32)>", into = "Vec<(Tenure, u32)>")]
@@ -33,7 +33,7 @@ pub struct Step {
     pub version: u32,
 }
 
-/// What to do with another peer's copy of a domain.
+/// The fate of another peer's replica of a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stance {
     /// It is what is here already.
@@ -48,13 +48,13 @@ pub enum Stance {
 
 /// Not what a peer would have written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the versions of a copy are out of order or too many")]
+#[error("the versions of a replica are out of order or too many")]
 pub struct InvalidVersions;
 
-/// Bits of a tenure that tell whose it is: enough to tell the few holders of one domain apart.
+/// Bits of a tenure that tell whose it is: enough to tell the few replicas of one domain apart.
 const TAG_BITS: u32 = 16;
-/// Of so many tenures, the latest, the changes are counted. With an older one forgotten, two copies
-/// that are the same may be taken for different ones and merged, which changes nothing.
+/// Of so many tenures, the latest, the changes are counted. With an older one forgotten, two
+/// replicas that are the same may be taken for different ones and merged, which changes nothing.
 const MAX_TENURES: usize = 16;
 
 impl Tenure {
@@ -64,7 +64,7 @@ impl Tenure {
         Tenure(millis << TAG_BITS | tag(peer))
     }
 
-    /// When it began, by the clock of whoever began it.
+    /// The time at which it began, by the clock of the peer that began it.
     pub fn begun(self) -> Time {
         Time::from_millis(self.0 >> TAG_BITS)
     }
@@ -83,14 +83,14 @@ impl Versions {
         step
     }
 
-    /// Of a copy with these changes too.
+    /// The versions of a replica with these changes too.
     pub fn after(&self, step: Step) -> Self {
         let mut after = self.clone();
         after.take(step);
         after
     }
 
-    /// How many changes of a tenure are contained.
+    /// The number of changes of a tenure that are contained.
     pub fn of(&self, tenure: Tenure) -> u32 {
         self.0
             .binary_search_by_key(&tenure, |(tenure, _)| *tenure)
@@ -104,8 +104,8 @@ impl Versions {
             .map_or(Tenure::default(), |(tenure, _)| *tenure)
     }
 
-    /// Where the copy stands among others, as far as one number tells: a copy that contains another
-    /// ranks higher.
+    /// The replica's place among others, as far as one number tells: a replica that contains
+    /// another ranks higher.
     pub fn rank(&self) -> u64 {
         self.0.iter().map(|(_, version)| u64::from(*version)).sum()
     }
@@ -123,7 +123,7 @@ impl Versions {
         both
     }
 
-    /// Is all of `other` contained?
+    /// Whether all of `other` is contained.
     pub fn contain(&self, other: &Self) -> bool {
         other
             .0
@@ -131,7 +131,7 @@ impl Versions {
             .all(|&(tenure, version)| self.of(tenure) >= version)
     }
 
-    /// What whoever has this copy does with `theirs`.
+    /// The fate of `theirs` at a peer that has this replica.
     pub fn stance(&self, theirs: &Self) -> Stance {
         match (self.contain(theirs), theirs.contain(self)) {
             (true, true) => Stance::Same,
@@ -234,16 +234,16 @@ mod tests {
     #[test]
     fn a_change_is_a_step_from_what_was_there() {
         let a = tenure("a", 5);
-        let mut copy = versions(&[(a, 2)]);
+        let mut replica = versions(&[(a, 2)]);
         assert_eq!(
-            copy.advance(a),
+            replica.advance(a),
             Step {
                 tenure: a,
                 base: 2,
                 version: 3
             }
         );
-        assert_eq!(copy.of(a), 3);
+        assert_eq!(replica.of(a), 3);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(super) struct Attribute<'a> {
     pub(super) value: &'a [u8],
 }
 
-/// Is the tag written as `<name/>`?
+/// Whether the tag is written as `<name/>`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SelfClosing {
     Yes,
@@ -39,7 +39,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Where the tag's `>` is, if it has one.
+    /// The position of the tag's `>`, if it has one.
     pub(super) fn end(mut self) -> Option<usize> {
         while self.next().is_some() {}
         (self.at < self.input.len()).then_some(self.at)
@@ -54,7 +54,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Does the tag have an attribute with one of these lower-case names?
+    /// Whether the tag has an attribute with one of these lower-case names.
     pub(super) fn any_of(mut self, names: &[&[u8]]) -> bool {
         self.any(|attribute| {
             names

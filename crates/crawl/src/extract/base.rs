@@ -1,4 +1,4 @@
-//! What the references of a page are relative to, and the pages they lead to.
+//! The base that a page's references are relative to, and the pages they lead to.
 
 use apoidea_model::PageUrl;
 use url::Url;

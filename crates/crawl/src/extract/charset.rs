@@ -1,4 +1,4 @@
-//! Which encoding a page is in: byte-order mark, then the header, then the page's own `<meta>`,
+//! The encoding of a page: byte-order mark, then the header, then the page's own `<meta>`,
 //! then a guess (WHATWG HTML §13.2.3.2).
 //!
 //! The guess is UTF-8 if the page is valid UTF-8 and windows-1252 otherwise, which is what most
@@ -11,7 +11,7 @@ use super::{
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use memchr::{memchr, memmem};
 
-/// How far into a page a declaration is looked for, in bytes (WHATWG HTML §13.2.3.2).
+/// The part of a page in which a declaration is looked for, in bytes (WHATWG HTML §13.2.3.2).
 const PRESCAN_BYTES: usize = 1024;
 
 /// The encoding of a body, and the body without its byte-order mark.

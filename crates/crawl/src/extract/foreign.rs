@@ -1,4 +1,4 @@
-//! Where a page is inside `<svg>` or `<math>`, because there `<title>` and `<script>` do not begin
+//! The parts of a page inside `<svg>` or `<math>`, where `<title>` and `<script>` do not begin
 //! raw text and CDATA sections exist (WHATWG HTML §13.2.6.5).
 //!
 //! Only elements from the outermost `<svg>` or `<math>` inwards are remembered. Outside, which is
@@ -25,7 +25,7 @@ pub(super) enum Namespace {
 /// The open elements, from the outermost foreign one inwards.
 pub(super) struct Foreign {
     open: Vec<Open>,
-    /// How many elements are open outside, by [`Name::slot`].
+    /// The number of elements that are open outside, by [`Name::slot`].
     outside: [u32; Name::SLOTS],
 }
 
@@ -51,7 +51,7 @@ impl Foreign {
         }
     }
 
-    /// Is the innermost open element foreign, so that `<![CDATA[` begins a section?
+    /// Whether the innermost open element is foreign, so that `<![CDATA[` begins a section.
     pub(super) fn allows_cdata(&self) -> bool {
         self.open
             .last()
@@ -108,7 +108,7 @@ impl Foreign {
         namespace
     }
 
-    /// Is a start tag with this name treated as if there were no foreign content?
+    /// Whether a start tag with this name is treated as if there were no foreign content.
     fn follows_html_rules(&self, name: Name) -> bool {
         self.open
             .last()
@@ -176,7 +176,7 @@ fn point(name: Name, namespace: Namespace, attributes: &Attributes<'_>) -> Point
     }
 }
 
-/// Does an `<annotation-xml>` declare its content to be HTML?
+/// Whether an `<annotation-xml>` declares its content to be HTML.
 fn holds_html(mut attributes: Attributes<'_>) -> bool {
     attributes
         .find(|attribute| attribute.name.eq_ignore_ascii_case(b"encoding"))
@@ -186,7 +186,7 @@ fn holds_html(mut attributes: Attributes<'_>) -> bool {
         })
 }
 
-/// Does a start tag end foreign content, because it was surely meant as HTML?
+/// Whether a start tag ends foreign content, because it was surely meant as HTML.
 fn breaks_out(name: Name, attributes: &Attributes<'_>) -> bool {
     match name {
         Name::B
@@ -211,7 +211,7 @@ fn breaks_out(name: Name, attributes: &Attributes<'_>) -> bool {
     }
 }
 
-/// Can an HTML element have content that is scanned as markup?
+/// Whether an HTML element can have content that is scanned as markup.
 fn has_content(name: Name) -> bool {
     !matches!(
         name,
@@ -224,8 +224,8 @@ fn has_content(name: Name) -> bool {
     )
 }
 
-/// Does an end tag close what is open inside of its element? Those of the page's own parts close
-/// nothing: the body has begun, and what follows its end is still part of it.
+/// Whether an end tag closes what is open inside of its element. Those of the page's own parts
+/// close nothing: the body has begun, and what follows its end is still part of it.
 fn closes_content(name: Name) -> bool {
     has_content(name) && !matches!(name, Name::HEAD | Name::BODY | Name::HTML)
 }

@@ -1,5 +1,5 @@
-//! Which elements matter to a crawler and what is taken from them; the same for a byte stream and
-//! for a tree.
+//! The elements that matter to a crawler and what is taken from them; the same for a byte stream
+//! and for a tree.
 
 use super::{
     Extracted, MAX_LANGUAGE_BYTES, MAX_TITLE_CHARS,
@@ -14,7 +14,7 @@ use crate::Directives;
 use apoidea_model::PageUrl;
 use std::borrow::Cow;
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Default)]
 pub(super) struct Harvest<'a> {
     references: References<'a>,
@@ -26,7 +26,7 @@ pub(super) struct Harvest<'a> {
 }
 
 impl<'a> Harvest<'a> {
-    /// May an element with this name say something?
+    /// Whether an element with this name may say something.
     #[inline]
     pub(super) fn wants(name: Name) -> bool {
         matches!(

@@ -24,7 +24,7 @@ impl Name {
         }
     }
 
-    /// How many values [`Self::slot`] has.
+    /// The number of values that [`Self::slot`] has.
     pub(super) const SLOTS: usize = 256;
 
     /// A small number for counting by name; few names share one.

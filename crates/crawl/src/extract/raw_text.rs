@@ -3,7 +3,7 @@
 use super::{attributes::Class, name::Name};
 use memchr::{memchr, memchr2};
 
-/// How the content of an element is read.
+/// The way in which the content of an element is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RawText {
     /// Up to the end tag with this name.
@@ -33,7 +33,7 @@ impl RawText {
         }
     }
 
-    /// How many bytes of `rest` are content.
+    /// The number of bytes of `rest` that are content.
     pub(super) fn length(self, rest: &[u8]) -> usize {
         match self {
             RawText::Until(name) => until_end_tag(rest, name),

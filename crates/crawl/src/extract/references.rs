@@ -17,7 +17,7 @@ const MAX_REFERENCES: usize = 2 * MAX_LINKS;
 /// References in order of first occurrence.
 #[derive(Default)]
 pub(super) struct References<'a> {
-    /// A quick hash: whoever finds texts that collide gains little, since there are few.
+    /// A quick hash: an attacker who finds texts that collide gains little, since there are few.
     distinct: IndexSet<Cow<'a, str>, RandomState>,
 }
 

@@ -24,7 +24,7 @@ pub(super) fn target(content: &str) -> Option<&str> {
     (!url.is_empty()).then_some(url)
 }
 
-/// What follows `url=`.
+/// The text that follows `url=`.
 fn after_label(rest: &str) -> Option<&str> {
     let label = rest
         .get(..3)

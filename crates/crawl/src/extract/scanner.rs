@@ -53,7 +53,7 @@ impl<'a> Scanner<'a> {
         &self.input[self.at..]
     }
 
-    /// What begins with the `<` at the current position; `None` for what is left out.
+    /// The token that begins with the `<` at the current position; `None` for one that is left out.
     #[inline]
     fn markup(&mut self) -> Option<Token<'a>> {
         let rest = self.rest();

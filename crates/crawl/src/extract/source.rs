@@ -78,7 +78,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Does every byte mean itself, in every encoding that is scanned and wherever it stands?
+/// Whether every byte means itself, in every encoding that is scanned and wherever it stands.
 #[inline]
 fn is_plain(bytes: &[u8]) -> bool {
     bytes.is_ascii() && memchr3(b'&', b'\r', b'\0', bytes).is_none()

@@ -1,4 +1,4 @@
-//! The words a reader sees on a page, for whoever indexes it. Links do not need it, so they do not
+//! The words a reader sees on a page, for an index. Links do not need it, so they do not
 //! pay for it.
 
 use super::{
@@ -48,7 +48,7 @@ impl Words {
     }
 }
 
-/// What of a page is shown. The text of its head needs no attention: all of it is raw text, and any
+/// The text of a page that is shown. Its head needs no attention: all of it is raw text, and any
 /// other would begin the body.
 #[derive(Default)]
 struct Page {
@@ -103,7 +103,7 @@ impl Page {
     }
 }
 
-/// Is the content of an element not shown although it is scanned as markup?
+/// Whether the content of an element is not shown although it is scanned as markup.
 fn is_hidden(tag: &Tag<'_>) -> bool {
     match tag.namespace {
         Namespace::Html => tag.name == Name::TEMPLATE,
@@ -114,7 +114,7 @@ fn is_hidden(tag: &Tag<'_>) -> bool {
     }
 }
 
-/// Does a word continue across the tags of this element?
+/// Whether a word continues across the tags of this element.
 fn is_inline(name: Name) -> bool {
     matches!(
         name,

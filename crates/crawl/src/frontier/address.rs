@@ -24,7 +24,7 @@ pub(super) struct Addresses {
 
 #[derive(Debug, Default)]
 struct Address {
-    /// When it may be asked again.
+    /// The time at which it may be asked again.
     next: Time,
     /// Up to when turns were promised to hosts that found it crowded.
     promised: Time,
@@ -54,7 +54,7 @@ impl Addresses {
         host.map(|Reverse((ready, domain))| (address, domain, ready))
     }
 
-    /// When the next host may be asked; never if none waits.
+    /// The time at which the next host may be asked; never if none waits.
     pub(super) fn next_due(&self) -> Time {
         self.order.first().map_or(Time::NEVER, |&(due, _)| due)
     }
@@ -64,7 +64,7 @@ impl Addresses {
         self.change(address, |known| known.next = known.next.max(now + gap));
     }
 
-    /// When a host that begins to wait now would get its turn.
+    /// The turn of a host that begins to wait now.
     pub(super) fn expected(&self, address: IpAddr, now: Time, gap: Duration) -> Time {
         self.known.get(&address).map_or(now, |known| {
             let waiting = u32::try_from(known.hosts.len()).unwrap_or(u32::MAX);

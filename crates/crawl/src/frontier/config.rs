@@ -11,7 +11,7 @@ pub struct FrontierConfig {
     pub resident: usize,
     /// URLs of a resident domain in memory; all others wait on disk.
     pub window: usize,
-    /// How networks of the operator's own are treated.
+    /// The pace in the operator's own networks.
     pub private: PrivatePace,
 }
 

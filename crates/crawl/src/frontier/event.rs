@@ -1,7 +1,7 @@
-//! What happens to the frontier, and what it wants done: the driver turns the one into the other.
+//! Events for the frontier and the actions that it wants done: the driver carries these out.
 
 use crate::{DomainState, Effort, Origin, Outcome, robots::Access};
-use apoidea_model::{Domain, PageUrl, Pending, Slot, Time};
+use apoidea_model::{Domain, PageId, PageUrl, Pending, Slot, Time};
 use std::{net::IpAddr, time::Duration};
 
 /// Something happened. Events about domains that are not resident are ignored.
@@ -11,13 +11,13 @@ pub enum Event {
     Woke {
         /// At most as many as asked for, and only those whose time has come.
         domains: Vec<(Domain, DomainState)>,
-        /// When the next parked domain wakes; [`Time::NEVER`] if none is left.
+        /// The time at which the next parked domain wakes; [`Time::NEVER`] if none is left.
         next: Time,
     },
     /// A domain is among the parked ones on disk now: after [`Action::Park`], or since it got its
     /// first URLs or came from another peer.
     Parked {
-        /// When it wakes.
+        /// The time at which it wakes.
         wake: Time,
     },
     /// Answers [`Action::Resolve`].
@@ -50,27 +50,25 @@ pub enum Event {
     Robots {
         /// The domain.
         domain: Domain,
-        /// Which of its robots.txt.
+        /// The origin whose robots.txt it is.
         origin: Origin,
-        /// What it allows; [`Access::Closed`] if it was not to be had.
+        /// Its rules; [`Access::Closed`] if there was no usable answer.
         access: Access,
-        /// What the `Retry-After` header asked for.
+        /// The wait that the `Retry-After` header asked for.
         retry_after: Option<Duration>,
-        /// What it took.
+        /// Its cost.
         effort: Effort,
     },
 }
 
-/// How a fetch went: answers [`Action::Fetch`], through [`crate::Frontier::settle`].
+/// The end of a fetch: answers [`Action::Fetch`], through [`crate::Frontier::settle`].
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The domain.
-    pub domain: Domain,
-    /// Which of its URLs.
-    pub slot: Slot,
-    /// How it ended.
+    /// The page.
+    pub page: PageId,
+    /// Its outcome.
     pub outcome: Outcome,
-    /// What it took.
+    /// Its cost.
     pub effort: Effort,
 }
 
@@ -98,9 +96,9 @@ pub enum Action {
     FetchRobots {
         /// The domain.
         domain: Domain,
-        /// Which of its robots.txt.
+        /// The origin whose robots.txt it is.
         origin: Origin,
-        /// Where that is.
+        /// Its URL.
         url: PageUrl,
         /// The address to connect to.
         address: IpAddr,
@@ -109,11 +107,11 @@ pub enum Action {
     Fetch {
         /// The domain.
         domain: Domain,
-        /// What to fetch.
+        /// The URL to fetch.
         pending: Pending,
         /// The address to connect to.
         address: IpAddr,
-        /// What to do with the connection afterwards.
+        /// The fate of the connection afterwards.
         connection: Connection,
     },
     /// A URL that robots.txt forbids: remove it from the queue on disk. Nothing else will come of
@@ -131,14 +129,14 @@ pub enum Action {
     Park {
         /// The domain.
         domain: Domain,
-        /// What is known of it.
+        /// Its state.
         state: Box<DomainState>,
-        /// When it has something to do again.
+        /// The time at which it has something to do again.
         wake: Time,
     },
 }
 
-/// What to do with a connection after a fetch.
+/// The fate of a connection after a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connection {
     /// More URLs of this host follow.

@@ -1,7 +1,7 @@
 //! A resident domain: its state, its window, what it is busy with, and what to do with it next.
 
 use super::window::Window;
-use crate::{DomainState, Origin, Pace, Standing};
+use crate::{DomainState, Origin, Pace, RobotsStanding};
 use apoidea_model::{Pending, Slot, Time};
 use std::{net::IpAddr, time::Duration};
 
@@ -12,7 +12,7 @@ pub(super) struct Host {
     pub(super) window: Window,
     pub(super) activity: Activity,
     pub(super) place: Option<Place>,
-    /// How many residents it counts for.
+    /// The number of residents that it counts for.
     pub(super) weight: usize,
     /// Since when it is resident.
     since: Time,
@@ -20,11 +20,11 @@ pub(super) struct Host {
     turn: Turn,
     /// No URL of the window may be fetched before.
     blocked_until: Time,
-    /// Does it go to disk as soon as it can?
+    /// Whether it goes to disk as soon as it can.
     term: Term,
 }
 
-/// How long a host stays in memory.
+/// The stay of a host in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Term {
     /// As long as there is something to do.
@@ -33,7 +33,7 @@ enum Term {
     Over,
 }
 
-/// What a host is busy with: one thing at a time.
+/// The one thing that a host is busy with.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Activity {
     /// Nothing.
@@ -58,7 +58,7 @@ enum Turn {
     Had,
 }
 
-/// Where a host lives.
+/// The address of a host, and its pace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) address: IpAddr,
@@ -66,7 +66,7 @@ pub(super) struct Place {
     pub(super) resolved: Time,
 }
 
-/// What is going on around a host.
+/// The demand for memory around a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pressure {
     /// There is room for everyone.
@@ -77,7 +77,7 @@ pub(super) enum Pressure {
     Excess,
 }
 
-/// What to do with a host that is not busy.
+/// The plan for a host that is not busy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// Back to disk, until then.
@@ -90,7 +90,7 @@ pub(super) enum Plan {
     Stay,
 }
 
-/// What to do with a host whose turn it is.
+/// The choice for a host whose turn it is.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     /// Its robots.txt first.
@@ -155,7 +155,7 @@ impl Host {
         self.place.map_or(Pace::GLOBAL, |place| place.pace)
     }
 
-    /// What to do with it while it is not busy.
+    /// The plan for it while it is not busy.
     pub(super) fn plan(&self, pressure: Pressure, now: Time) -> Plan {
         let ready = self.state.ready_at().max(self.blocked_until);
         if self.window.is_reading() {
@@ -194,21 +194,23 @@ impl Host {
         has_to_go.then_some(ready.max(now))
     }
 
-    /// What to do now that it is its turn.
+    /// The choice now that it is its turn.
     pub(super) fn choose(&mut self, now: Time) -> Choice {
         self.turn = Turn::Had;
         let mut wait = None;
         for pending in self.window.urls() {
             let origin = Origin::of(&pending.url);
             match self.state.standing(origin, now) {
-                Standing::Ask => return Choice::Ask(origin),
-                Standing::Wait(until) => {
+                RobotsStanding::Ask => return Choice::Ask(origin),
+                RobotsStanding::Wait(until) => {
                     wait = Some(wait.map_or(until, |wait: Time| wait.min(until)))
                 }
-                Standing::Known(access) if access.decide(pending.url.path_and_query()).allowed => {
+                RobotsStanding::Known(access)
+                    if access.decide(pending.url.path_and_query()).allowed =>
+                {
                     return Choice::Fetch(pending.slot);
                 }
-                Standing::Known(_) => return Choice::Disallow(pending.slot),
+                RobotsStanding::Known(_) => return Choice::Disallow(pending.slot),
             }
         }
         wait.map_or(Choice::Nothing, Choice::Wait)
@@ -227,12 +229,12 @@ impl Host {
         self.blocked_until = until;
     }
 
-    /// Has its turn come?
+    /// Whether its turn has come.
     pub(super) fn is_ready(&self, now: Time) -> bool {
         matches!(self.activity, Activity::Waiting(ready) if ready <= now)
     }
 
-    /// Is it at this in the network?
+    /// Whether it is doing this in the network.
     pub(super) fn is_fetching(&self) -> bool {
         matches!(self.activity, Activity::Robots(_) | Activity::Fetching(_))
     }

@@ -18,11 +18,11 @@ pub(super) struct Window {
     /// The last URL that was taken; the cursor never goes back behind it.
     taken: Option<Slot>,
     reading: Reading,
-    /// When the first retry that was left behind is due.
+    /// The time at which the first retry that was left behind is due.
     behind: Time,
 }
 
-/// How far the queue on disk was read.
+/// The place up to which the queue on disk was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
     /// There may be more.
@@ -33,7 +33,7 @@ enum Reading {
     End,
 }
 
-/// What is known of the queue behind the part that was asked for.
+/// The queue behind the part that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rest {
     Unknown,
@@ -58,22 +58,22 @@ impl Window {
         self.urls.iter()
     }
 
-    /// Is nothing there now?
+    /// Whether nothing is there now.
     pub(super) fn is_empty(&self) -> bool {
         self.urls.is_empty()
     }
 
-    /// Is nothing there, and nothing more to read?
+    /// Whether nothing is there, and nothing more to read.
     pub(super) fn is_drained(&self) -> bool {
         self.urls.is_empty() && self.reading == Reading::End
     }
 
-    /// Is an answer from the disk on its way?
+    /// Whether an answer from the disk is due.
     pub(super) fn is_reading(&self) -> bool {
         matches!(self.reading, Reading::Asked { .. })
     }
 
-    /// When the first retry that was left behind is due; never if there is none.
+    /// The time at which the first retry that was left behind is due; never if there is none.
     pub(super) fn behind(&self) -> Time {
         self.behind
     }
@@ -171,19 +171,17 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apoidea_model::Target;
+    use apoidea_model::{CrawlId, Link, Target};
 
     const NOW: Time = Time::from_millis(1000);
 
     fn pending(sequence: u64) -> Pending {
-        Pending {
-            slot: Slot { rank: 0, sequence },
+        let link = Link {
             url: format!("http://a.example/{sequence}").parse().unwrap(),
             depth: 0,
             target: Target::Page,
-            attempts: 0,
-            not_before: Time::ZERO,
-        }
+        };
+        Pending::admitted(link, Slot { rank: 0, sequence }, CrawlId::OPEN)
     }
 
     fn all(sequences: impl IntoIterator<Item = u64>) -> Vec<Pending> {

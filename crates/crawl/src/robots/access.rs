@@ -1,17 +1,17 @@
-//! What the attempt to fetch a robots.txt means for the rest of the site (RFC 9309 §2.3.1).
+//! The access to a site that follows from the attempt to fetch its robots.txt (RFC 9309 §2.3.1).
 //!
 //! A site that cannot say what it wants is left alone: rate limits, server errors and silence close
 //! it until it answers, with no time after which silence is taken for consent.
 
-use super::{Robots, Verdict, is_robots_txt};
+use super::{PathVerdict, Robots, is_robots_txt};
 use apoidea_model::PageUrl;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What may be fetched from a site.
+/// The part of a site that may be fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
-    /// What the site's robots.txt allows.
+    /// The part that the site's robots.txt allows.
     Rules(Robots),
     /// Everything: the site has no robots.txt.
     Open,
@@ -20,9 +20,9 @@ pub enum Access {
 }
 
 impl Access {
-    /// What a response means. Redirects are the caller's to follow, [`Robots::MIN_REDIRECTS`] at
-    /// least, and `304` its to compare; one that leads nowhere counts as a file that is not there
-    /// (RFC 9309 §2.3.1.2).
+    /// The meaning of a response. Redirects are the caller's to follow, [`Robots::MIN_REDIRECTS`]
+    /// at least, and `304` its to compare; one that leads nowhere counts as a file that is not
+    /// there (RFC 9309 §2.3.1.2).
     pub fn of_response(status: u16, body: &[u8], agent: &str) -> Self {
         match status {
             200..=299 => Access::Rules(Robots::parse(body, agent)),
@@ -32,17 +32,17 @@ impl Access {
         }
     }
 
-    /// What it means that there was no response at all: no address, no connection, or none in time.
+    /// The meaning of no response at all: no address, no connection, or no answer in time.
     pub const fn of_failure() -> Self {
         Access::Closed
     }
 
-    /// May this path be fetched?
-    pub fn decide(&self, path_and_query: &str) -> Verdict<'_> {
+    /// Decides about a path.
+    pub fn decide(&self, path_and_query: &str) -> PathVerdict<'_> {
         match self {
             Access::Rules(robots) => robots.decide(path_and_query),
-            Access::Closed if !is_robots_txt(path_and_query) => Verdict::DISALLOWED,
-            Access::Open | Access::Closed => Verdict::ALLOWED,
+            Access::Closed if !is_robots_txt(path_and_query) => PathVerdict::DISALLOWED,
+            Access::Open | Access::Closed => PathVerdict::ALLOWED,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Does a path match a rule's pattern? (RFC 9309 §2.2.2 and §2.2.3)
+//! Matching a path with a rule's pattern (RFC 9309 §2.2.2 and §2.2.3).
 //!
 //! Both sides are first brought into one spelling: bytes that a URL cannot hold are
 //! percent-encoded, encoded unreserved characters decoded, hexadecimal digits upper case. `*` and
@@ -41,7 +41,7 @@ impl Path {
         }
     }
 
-    /// Does it match a canonical pattern?
+    /// Whether it matches a canonical pattern.
     pub(super) fn matches(&self, pattern: &str) -> bool {
         if pattern.contains('?') {
             self.query_encoded

@@ -5,7 +5,7 @@ use crate::{
     Admission, BreadthFirst, DomainState, Event, Frontier, FrontierConfig, OneIn, Quotas,
     SeenFilter,
 };
-use apoidea_model::{Domain, Link, Pending, Slot, Time, UrlHash};
+use apoidea_model::{CrawlId, Domain, Link, Pending, Slot, Time, UrlHash};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 /// URLs that are not sent again because they were lately.
@@ -72,15 +72,7 @@ impl Agent {
                 sequence: self.next_sequence,
             };
             self.next_sequence += 1;
-            let Link { url, depth, target } = admitted.link;
-            urls.push(Pending {
-                slot,
-                url,
-                depth,
-                target,
-                attempts: 0,
-                not_before: Time::ZERO,
-            });
+            urls.push(Pending::admitted(admitted.link, slot, CrawlId::OPEN));
         }
         if urls.is_empty() {
             return;

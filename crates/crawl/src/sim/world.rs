@@ -7,7 +7,7 @@ use super::{
     web::{Place, Web},
 };
 use crate::{Access, Action, Effort, Event, Origin, Outcome, Report as FetchReport};
-use apoidea_model::{Domain, Key, Link, LinkBatch, Pending, Time};
+use apoidea_model::{Domain, Key, Link, LinkBatch, PageId, Pending, Time};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, HashMap},
@@ -216,8 +216,7 @@ impl World {
             bytes: 30_000,
         };
         let report = FetchReport {
-            domain: domain.clone(),
-            slot: pending.slot,
+            page: PageId::new(domain.clone(), pending.slot),
             outcome: Outcome::Page,
             effort,
         };

@@ -4,7 +4,7 @@ use apoidea_crawl::{
     Access, Action, DomainState, Effort, Event, Failure, Frontier, FrontierConfig, Outcome,
     PrivatePace, Report, Robots, Settlement,
 };
-use apoidea_model::{Domain, Pending, Slot, Target, Time};
+use apoidea_model::{CrawlId, Domain, Link, PageId, Pending, Slot, Target, Time};
 use std::{net::IpAddr, time::Duration};
 
 const NOW: Time = Time::from_millis(1_000_000_000);
@@ -19,15 +19,12 @@ fn name(text: &str) -> Domain {
 }
 
 fn url(text: &str, rank: u16, sequence: u64) -> Pending {
-    let (attempts, not_before) = (0, Time::ZERO);
-    Pending {
-        slot: Slot { rank, sequence },
+    let link = Link {
         url: text.parse().expect("a URL"),
         depth: rank,
         target: Target::Page,
-        attempts,
-        not_before,
-    }
+    };
+    Pending::admitted(link, Slot { rank, sequence }, CrawlId::OPEN)
 }
 
 fn rules(file: &str) -> Access {
@@ -115,8 +112,7 @@ impl Scene {
 
     fn settle(&mut self, slot: Slot, outcome: Outcome, now: Time) -> Option<Settlement> {
         let report = Report {
-            domain: name("a.example"),
-            slot,
+            page: PageId::new(name("a.example"), slot),
             outcome,
             effort: EFFORT,
         };

@@ -10,7 +10,7 @@ use apoidea_crawl::{
     Access, Action, DomainState, Effort, Event, Failure, Frontier, FrontierConfig, Origin, Outcome,
     Report, Robots, Settlement,
 };
-use apoidea_model::{Domain, PageUrl, Pending, Slot, Target, Time};
+use apoidea_model::{CrawlId, Domain, Link, PageId, PageUrl, Pending, Slot, Target, Time};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -77,7 +77,7 @@ enum Coming {
 /// What will be on disk at some time; in order, as one writer writes it.
 enum Commit {
     Settled(Domain, Settlement),
-    Disallowed(Domain, Slot),
+    Disallowed(PageId),
     Parked(Domain, Box<DomainState>, Time),
     Admitted(Domain, Vec<Pending>),
 }
@@ -130,17 +130,16 @@ impl World {
         };
         let url = format!("{scheme}://{domain}/{folder}/{}", self.sequence);
         let rank = self.rng.random_range(0..4);
-        Pending {
-            slot: Slot {
-                rank,
-                sequence: self.sequence,
-            },
+        let link = Link {
             url: PageUrl::parse(&url).expect("a URL"),
             depth: rank,
             target: Target::Page,
-            attempts: 0,
-            not_before: Time::ZERO,
-        }
+        };
+        let slot = Slot {
+            rank,
+            sequence: self.sequence,
+        };
+        Pending::admitted(link, slot, CrawlId::OPEN)
     }
 
     /// New URLs are found for a host.
@@ -238,7 +237,7 @@ impl World {
                     pending.url
                 );
                 self.judge.settled.insert(pending.slot.sequence);
-                self.commit(Commit::Disallowed(domain, pending.slot));
+                self.commit(Commit::Disallowed(PageId::new(domain, pending.slot)));
             }
             Action::Park {
                 domain,
@@ -333,10 +332,8 @@ impl World {
                 outcome,
                 effort,
             } => {
-                let slot = pending.slot;
                 let report = Report {
-                    domain: domain.clone(),
-                    slot,
+                    page: PageId::new(domain.clone(), pending.slot),
                     outcome,
                     effort,
                 };
@@ -358,7 +355,7 @@ impl World {
             Commit::Settled(domain, Settlement::Done(pending) | Settlement::Dropped(pending)) => {
                 self.disk.remove(&domain, pending.slot);
             }
-            Commit::Disallowed(domain, slot) => self.disk.remove(&domain, slot),
+            Commit::Disallowed(page) => self.disk.remove(&page.domain, page.slot),
             Commit::Parked(domain, state, wake) => {
                 self.disk.states.insert(domain.clone(), *state);
                 self.disk.park(&domain, wake);

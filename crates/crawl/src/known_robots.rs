@@ -1,7 +1,7 @@
 //! The robots.txt of one origin as a peer remembers it: what it allows, and until when that counts.
 //!
-//! Reading the file is left to [`crate::Robots`]. A copy is stored and handed over with the domain,
-//! so that a change of owner never resets it.
+//! Reading the file is left to [`crate::Robots`]. What is remembered is stored and handed over with
+//! the domain, so that a change of owner never resets it.
 
 use crate::{
     Origin,
@@ -12,31 +12,31 @@ use apoidea_model::Time;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What may be done at an origin now.
+/// The answer of an origin's robots.txt, as far as it is known now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing<'a> {
+pub enum RobotsStanding<'a> {
     /// Its robots.txt is unknown or too old: fetch it first.
     Ask,
     /// Its robots.txt was not to be had: nothing, and ask again then.
     Wait(Time),
-    /// What this says.
+    /// Known, and valid now.
     Known(&'a Access),
 }
 
 /// A robots.txt and until when it counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RobotsCopy {
+pub(crate) struct KnownRobots {
     pub(crate) origin: Origin,
     access: Access,
     until: Time,
-    /// How often in a row it was not to be had.
+    /// Failures to get it, in a row.
     tries: u8,
 }
 
-impl RobotsCopy {
+impl KnownRobots {
     /// Nothing known, and so nothing allowed.
     pub(crate) fn unknown(origin: Origin) -> Self {
-        RobotsCopy {
+        KnownRobots {
             origin,
             access: Access::Closed,
             until: Time::ZERO,
@@ -65,12 +65,12 @@ impl RobotsCopy {
         self.access = access;
     }
 
-    /// What may be done at the origin now.
-    pub(crate) fn standing(&self, now: Time) -> Standing<'_> {
+    /// The answer as far as it is known now.
+    pub(crate) fn standing(&self, now: Time) -> RobotsStanding<'_> {
         match &self.access {
-            _ if self.until <= now => Standing::Ask,
-            Access::Closed => Standing::Wait(self.until),
-            known => Standing::Known(known),
+            _ if self.until <= now => RobotsStanding::Ask,
+            Access::Closed => RobotsStanding::Wait(self.until),
+            known => RobotsStanding::Known(known),
         }
     }
 
