@@ -4,8 +4,8 @@
 #![no_main]
 
 use apoidea_chord::{
-    Action, Contact, Contacts, Event, Freshness, LookupId, Message, Notice, Predecessor, Request, RequestId,
-    Response, Ring, Scale, Settings, Successors, Version,
+    RingAction, Contact, Contacts, RingEvent, Freshness, LookupId, Message, Notice, Predecessor, RequestId, Ring,
+    RingRequest, RingResponse, Scale, Settings, Successors, Version,
 };
 use apoidea_model::{Key, PeerId, Time};
 use arbitrary::{Arbitrary, Result, Unstructured};
@@ -50,7 +50,7 @@ impl Conversation {
             let actions = self.ring.handle(event, self.now, &mut self.rng);
             self.check(&actions);
             self.open.extend(actions.iter().filter_map(|action| match action {
-                Action::Send(to, Message::Request(id, _)) => Some((to.id, *id)),
+                RingAction::Send(to, Message::Request(id, _)) => Some((to.id, *id)),
                 _ => None,
             }));
             self.open.drain(..self.open.len().saturating_sub(MOST_OPEN));
@@ -58,32 +58,32 @@ impl Conversation {
         Ok(())
     }
 
-    fn event(&mut self, words: &mut Unstructured<'_>) -> Result<Event> {
+    fn event(&mut self, words: &mut Unstructured<'_>) -> Result<RingEvent> {
         Ok(match words.int_in_range(0..=11)? {
             0..=2 => self.answer(words)?,
             3 | 4 => {
                 self.now = self.now + Duration::from_millis(u64::from(words.arbitrary::<u16>()?));
-                Event::Timeout
+                RingEvent::Timeout
             }
-            5 => Event::Received(
+            5 => RingEvent::Received(
                 some_peer(words)?.id,
                 Message::Request(RequestId(words.arbitrary()?), request(words)?),
             ),
-            6 => Event::Received(some_peer(words)?.id, Message::Notice(notice(words)?)),
-            7 => Event::Unreachable(some_peer(words)?.id),
-            8 => Event::Lookup {
+            6 => RingEvent::Received(some_peer(words)?.id, Message::Notice(notice(words)?)),
+            7 => RingEvent::Unreachable(some_peer(words)?.id),
+            8 => RingEvent::Lookup {
                 id: LookupId(words.arbitrary()?),
                 key: some_peer(words)?.key(),
                 count: usize::from(words.arbitrary::<u8>()?),
                 freshness: if words.arbitrary()? { Freshness::Cached } else { Freshness::Fresh },
             },
             9 => match words.int_in_range(0..=3)? {
-                0 => Event::Leave,
-                1 => Event::Learned(contacts(words)?.into_vec()),
-                2 => Event::Redirected { key: some_peer(words)?.key(), by: some_peer(words)?.id },
-                _ => Event::Join(contacts(words)?.into_vec()),
+                0 => RingEvent::Leave,
+                1 => RingEvent::Learned(contacts(words)?.into_vec()),
+                2 => RingEvent::Redirected { key: some_peer(words)?.key(), by: some_peer(words)?.id },
+                _ => RingEvent::Join(contacts(words)?.into_vec()),
             },
-            10 => Event::Received(
+            10 => RingEvent::Received(
                 some_peer(words)?.id,
                 Message::Response(RequestId(words.arbitrary()?), response(words)?),
             ),
@@ -92,23 +92,23 @@ impl Conversation {
     }
 
     /// Something is said to a question that the ring has asked.
-    fn answer(&mut self, words: &mut Unstructured<'_>) -> Result<Event> {
+    fn answer(&mut self, words: &mut Unstructured<'_>) -> Result<RingEvent> {
         if self.open.is_empty() {
-            return Ok(Event::Timeout);
+            return Ok(RingEvent::Timeout);
         }
         let (from, id) = self.open.swap_remove(words.choose_index(self.open.len())?);
-        Ok(Event::Received(from, Message::Response(id, response(words)?)))
+        Ok(RingEvent::Received(from, Message::Response(id, response(words)?)))
     }
 
     /// A message as it comes from the wire.
-    fn raw(&mut self, words: &mut Unstructured<'_>) -> Result<Event> {
+    fn raw(&mut self, words: &mut Unstructured<'_>) -> Result<RingEvent> {
         let (from, length) = (some_peer(words)?.id, words.arbitrary::<u8>()?);
         let length = usize::from(length).min(words.len());
         let message = postcard::from_bytes(words.bytes(length)?);
-        Ok(message.map_or(Event::Timeout, |message| Event::Received(from, message)))
+        Ok(message.map_or(RingEvent::Timeout, |message| RingEvent::Received(from, message)))
     }
 
-    fn check(&self, actions: &[Action]) {
+    fn check(&self, actions: &[RingAction]) {
         assert!(actions.len() <= MOST_ACTIONS, "{} actions", actions.len());
         let me = self.ring.me().key();
         let mut last = me;
@@ -122,7 +122,7 @@ impl Conversation {
             last = successor.key();
         }
         for action in actions {
-            if let Action::Send(to, message) = action {
+            if let RingAction::Send(to, message) = action {
                 assert!(to.id != self.ring.me().id, "a message to oneself: {message:?}");
                 let bytes = postcard::to_stdvec(message).expect("every message encodes");
                 assert!(bytes.len() <= Message::MAX_BYTES);
@@ -157,28 +157,28 @@ fn some<T>(
     if words.arbitrary()? { make(words).map(Some) } else { Ok(None) }
 }
 
-fn request(words: &mut Unstructured<'_>) -> Result<Request> {
-    let addresses = peer(0).addresses;
+fn request(words: &mut Unstructured<'_>) -> Result<RingRequest> {
+    let routes = peer(0).routes;
     Ok(match words.int_in_range(0..=5)? {
-        0 => Request::Ping,
-        1 => Request::Neighbours,
-        2 => Request::Find { key: some_peer(words)?.key(), successors: words.arbitrary()? },
-        3 => Request::Roster { addresses, digest: words.arbitrary()? },
-        4 => Request::Hello { addresses },
-        _ => Request::Stabilize {
-            addresses,
+        0 => RingRequest::Ping,
+        1 => RingRequest::Neighbours,
+        2 => RingRequest::Find { key: some_peer(words)?.key(), successors: words.arbitrary()? },
+        3 => RingRequest::Roster { routes, digest: words.arbitrary()? },
+        4 => RingRequest::Hello { routes },
+        _ => RingRequest::Stabilize {
+            routes,
             known: some(words, |words| words.arbitrary().map(Version))?,
             predecessors: some(words, contacts)?,
         },
     })
 }
 
-fn response(words: &mut Unstructured<'_>) -> Result<Response> {
+fn response(words: &mut Unstructured<'_>) -> Result<RingResponse> {
     Ok(match words.int_in_range(0..=6)? {
-        0 => Response::Alive,
-        1 => Response::Busy,
-        2 => Response::Absent,
-        3 => Response::Neighbours {
+        0 => RingResponse::Alive,
+        1 => RingResponse::Busy,
+        2 => RingResponse::Absent,
+        3 => RingResponse::Neighbours {
             predecessor: match words.int_in_range(0..=2)? {
                 0 => Predecessor::Unknown,
                 1 => Predecessor::You,
@@ -190,9 +190,9 @@ fn response(words: &mut Unstructured<'_>) -> Result<Response> {
             },
             scale: if words.arbitrary()? { Scale::Small } else { Scale::Large },
         },
-        4 => Response::Owner { from: some_peer(words)?.key(), successors: contacts(words)? },
-        5 => Response::Closer { before: contacts(words)?, after: contacts(words)? },
-        _ => Response::Roster { members: contacts(words)? },
+        4 => RingResponse::Owner { from: some_peer(words)?.key(), successors: contacts(words)? },
+        5 => RingResponse::Closer { before: contacts(words)?, after: contacts(words)? },
+        _ => RingResponse::Roster { members: contacts(words)? },
     })
 }
 

@@ -1,7 +1,7 @@
 //! Runs one simulation and prints its table: `simulate SCENARIO [PEERS] [SEED] [SUCCESSORS]
 //! [LOSS]`.
 
-use apoidea_chord::sim::{self, Options, Scenario};
+use apoidea_chord::sim::{self, RingSimOptions, Scenario};
 use std::{env, process::ExitCode, time::Instant};
 
 fn main() -> ExitCode {
@@ -23,7 +23,8 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let mut options = Options::new(scenario, number(1, 1000.0) as usize, number(2, 1.0) as u64);
+    let mut options =
+        RingSimOptions::new(scenario, number(1, 1000.0) as usize, number(2, 1.0) as u64);
     options.successors = number(3, options.successors as f64) as usize;
     options.loss = number(4, 0.0);
     let start = Instant::now();

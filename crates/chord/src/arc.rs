@@ -1,4 +1,4 @@
-//! A part of the ring, and how the part that a peer owns changes.
+//! A part of the ring, and a change of the part that a peer owns.
 
 use apoidea_model::{Key, PeerId};
 use serde::{Deserialize, Serialize};
@@ -12,28 +12,27 @@ pub struct Arc {
     pub to: Key,
 }
 
-/// Which keys a peer has won or lost, and to whom: what the anti-entropy of the layer above must
-/// move.
+/// The keys that a peer gained or lost, and the other peer. The layer above moves the replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ArcChange {
     /// These keys are now ours.
     Gained {
         /// The keys.
         arc: Arc,
-        /// Who owned them before (the end of a chain, if several died); none if nobody is known.
+        /// Their owner before (the end of a chain, if several died); none if it is not known.
         from: Option<PeerId>,
     },
     /// These keys are no longer ours.
     Lost {
         /// The keys.
         arc: Arc,
-        /// Who owns them now; none if this peer itself has dropped out.
+        /// Their owner now; none if this peer itself has dropped out.
         to: Option<PeerId>,
     },
 }
 
 impl Arc {
-    /// Is this key in the arc?
+    /// Whether this key is in the arc.
     pub fn contains(&self, key: Key) -> bool {
         key.in_arc(self.from, self.to)
     }

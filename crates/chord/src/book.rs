@@ -1,8 +1,8 @@
-//! Peers worth remembering: through them a lost peer finds the ring again, and a split ring its
-//! other half.
+//! Peers worth remembering. Through them a lost peer finds the ring again, and the halves of a
+//! split ring find each other.
 //!
-//! Entry points given from outside are kept for good; peers met on the way replace each other at
-//! random, so that some of a lost half stay even during a long split.
+//! Entry points given from outside are kept for good. Peers met on the ring replace each other at
+//! random, so some of a lost half stay even during a long split.
 
 use crate::{Contact, settings::Settings};
 use apoidea_model::PeerId;
@@ -48,7 +48,7 @@ impl Book {
             return;
         }
         if let Some(known) = self.met.iter_mut().find(|known| known.id == contact.id) {
-            known.addresses = contact.addresses.clone();
+            known.routes = contact.routes.clone();
         } else if self.met.len() < self.most_met {
             self.met.push(contact.clone());
         } else if !self.met.is_empty() {
@@ -78,7 +78,7 @@ impl Book {
         all
     }
 
-    /// Everyone, each once.
+    /// All remembered peers, each once.
     pub fn all(&self) -> Vec<Contact> {
         let is_new = |met: &&Contact| self.entries.iter().all(|entry| entry.id != met.id);
         self.entries
@@ -92,12 +92,8 @@ impl Book {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apoidea_model::Key;
+    use crate::testing::numbered as peer;
     use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
-
-    fn peer(n: u32) -> Contact {
-        Contact::new(PeerId::at(Key::hash(n.to_be_bytes())), &[])
-    }
 
     #[test]
     fn entries_stay_and_others_replace_each_other() {

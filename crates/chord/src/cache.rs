@@ -1,7 +1,7 @@
 //! Arcs of other owners, remembered from their own answers, so that a warm lookup needs no hop.
 //!
 //! A wrong entry costs one redirected request: owners check every key, and a redirect or a failure
-//! removes the arc.
+//! removes the entry.
 
 use crate::{Contact, arc::Arc, settings::Settings};
 use apoidea_model::{Key, PeerId, Time};
@@ -39,7 +39,7 @@ impl ArcCache {
         self.by_end.len()
     }
 
-    /// Remembers what the first of `owners` said about itself.
+    /// Remembers the arc that the first of `owners` has named as its own.
     pub fn learn(&mut self, from: Key, owners: Vec<Contact>, now: Time) {
         let Some(owner) = owners.first() else { return };
         if self.most == 0 {
@@ -75,7 +75,7 @@ impl ArcCache {
         is_valid.then_some(&known.owners)
     }
 
-    /// Forgets what a peer owned, and everything that names it as a replica.
+    /// Forgets the arc of a peer, and every entry that names it as a replica.
     pub fn forget(&mut self, peer: PeerId) {
         self.by_end.remove(&peer.key());
         while let Some((&end, known)) = self
@@ -106,12 +106,7 @@ impl ArcCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn peer(position: u8) -> Contact {
-        let mut bytes = [0; 32];
-        bytes[0] = position;
-        Contact::new(PeerId::at(Key::from_bytes(bytes)), &[])
-    }
+    use crate::testing::peer;
 
     fn cache(most: usize) -> ArcCache {
         ArcCache::new(&Settings {

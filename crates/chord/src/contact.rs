@@ -1,25 +1,33 @@
-//! A peer and how to reach it, as peers tell each other about peers.
+//! A peer and the ways to reach it, as peers tell each other about peers.
 //!
-//! The ring orders and names peers by id alone; addresses travel along untouched, for the
-//! transport. Both types are bounded when they are decoded, so that nothing a stranger sends grows
-//! without limit.
+//! The ring orders and names peers by id alone. Routes travel along untouched, for the transport.
+//! Both lists are bounded when they are decoded, so nothing that a stranger sends grows without
+//! limit.
 
-use apoidea_model::{Key, PeerId};
+use apoidea_model::{Key, PeerId, Route};
 use serde::{Deserialize, Serialize, Serializer};
-use std::{fmt, net::SocketAddr, sync::Arc};
+use std::{fmt, sync::Arc};
 
-/// Where a peer may be reached; shared, because the same peer stands in many lists.
+/// The ways to reach a peer; shared, because the same peer stands in many lists.
 #[derive(Clone, PartialEq, Eq, Hash, Deserialize)]
-#[serde(try_from = "Vec<SocketAddr>")]
-pub struct Addresses(Arc<[SocketAddr]>);
+#[serde(try_from = "Vec<Route>")]
+pub struct Routes(Arc<[Route]>);
 
-/// A peer and its addresses.
+/// A peer and its routes. No peer is its own relay.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct Contact {
-    /// Who it is and where it sits on the ring.
+    /// The peer, and so its position on the ring.
     pub id: PeerId,
-    /// Where it said it can be reached.
-    pub addresses: Addresses,
+    /// The ways on which it said it can be reached.
+    pub routes: Routes,
+}
+
+/// A contact as a stranger sends it.
+#[derive(Deserialize)]
+struct Unchecked {
+    id: PeerId,
+    routes: Routes,
 }
 
 /// A list of contacts as it travels in a message.
@@ -35,27 +43,47 @@ pub struct TooMany {
     most: usize,
 }
 
-impl Addresses {
-    /// Most addresses of one peer: two families, each local and observed.
+/// A contact names a peer as its own relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a peer is not its own relay")]
+pub struct OwnRelay;
+
+impl Routes {
+    /// Most routes of one peer: two families, each local and observed. A peer behind a router
+    /// names relays in their place.
     pub const MAX: usize = 4;
 
-    /// The addresses, at most [`Self::MAX`]; further ones are left out.
-    pub fn new(addresses: &[SocketAddr]) -> Self {
-        Addresses(addresses[..addresses.len().min(Self::MAX)].into())
+    /// The routes, at most [`Self::MAX`]; further ones are left out.
+    pub fn new(routes: &[Route]) -> Self {
+        Routes(routes[..routes.len().min(Self::MAX)].into())
     }
 
-    /// The addresses, in the order in which the peer prefers them.
-    pub fn as_slice(&self) -> &[SocketAddr] {
+    /// The routes, in the order in which the peer prefers them.
+    pub fn as_slice(&self) -> &[Route] {
         &self.0
+    }
+
+    fn may_lead_to(&self, peer: PeerId) -> bool {
+        self.0.iter().all(|route| route.may_lead_to(peer))
     }
 }
 
 impl Contact {
-    /// A peer reachable at these addresses.
-    pub fn new(id: PeerId, addresses: &[SocketAddr]) -> Self {
+    /// A peer reachable on these routes. A route on which the peer is its own relay is left out.
+    pub fn new(id: PeerId, routes: &[Route]) -> Self {
+        Self::reached(id, Routes::new(routes))
+    }
+
+    /// The same for a list that exists already, which is shared where it can be.
+    pub fn reached(id: PeerId, routes: Routes) -> Self {
+        if routes.may_lead_to(id) {
+            return Contact { id, routes };
+        }
+        let possible = routes.0.iter().copied();
+        let possible = possible.filter(|route| route.may_lead_to(id)).collect();
         Contact {
             id,
-            addresses: Addresses::new(addresses),
+            routes: Routes(possible),
         }
     }
 
@@ -86,12 +114,24 @@ impl Contacts {
     }
 }
 
-impl TryFrom<Vec<SocketAddr>> for Addresses {
+impl TryFrom<Vec<Route>> for Routes {
     type Error = TooMany;
 
-    fn try_from(addresses: Vec<SocketAddr>) -> Result<Self, TooMany> {
-        check_length(addresses.len(), Self::MAX)?;
-        Ok(Addresses(addresses.into()))
+    fn try_from(routes: Vec<Route>) -> Result<Self, TooMany> {
+        check_length(routes.len(), Self::MAX)?;
+        Ok(Routes(routes.into()))
+    }
+}
+
+impl TryFrom<Unchecked> for Contact {
+    type Error = OwnRelay;
+
+    fn try_from(Unchecked { id, routes }: Unchecked) -> Result<Self, OwnRelay> {
+        if routes.may_lead_to(id) {
+            Ok(Contact { id, routes })
+        } else {
+            Err(OwnRelay)
+        }
     }
 }
 
@@ -112,7 +152,7 @@ fn check_length(found: usize, most: usize) -> Result<(), TooMany> {
     }
 }
 
-impl Serialize for Addresses {
+impl Serialize for Routes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
@@ -124,7 +164,7 @@ impl Serialize for Contacts {
     }
 }
 
-impl fmt::Debug for Addresses {
+impl fmt::Debug for Routes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter()).finish()
     }
@@ -145,17 +185,43 @@ impl fmt::Debug for Contacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::peer;
+
+    fn via(relay: u8) -> Route {
+        Route::Via {
+            relay: peer(relay).id,
+        }
+    }
 
     #[test]
     fn a_list_longer_than_its_bound_is_refused_when_decoded() {
-        let address: SocketAddr = "192.0.2.1:4433".parse().unwrap();
-        let contact = Contact::new(PeerId::at(Key::hash("a")), &[address; 9]);
-        assert_eq!(contact.addresses.as_slice().len(), Addresses::MAX);
+        let route: Route = "192.0.2.1:4433".parse().unwrap();
+        let contact = Contact::new(PeerId::at(Key::hash("a")), &[route; 9]);
+        assert_eq!(contact.routes.as_slice().len(), Routes::MAX);
         let most = postcard::to_stdvec(&vec![contact.clone(); Contacts::MAX]).unwrap();
         let more = postcard::to_stdvec(&vec![contact; Contacts::MAX + 1]).unwrap();
         assert!(postcard::from_bytes::<Contacts>(&most).is_ok());
         assert!(postcard::from_bytes::<Contacts>(&more).is_err());
-        let addresses = postcard::to_stdvec(&vec![address; Addresses::MAX + 1]).unwrap();
-        assert!(postcard::from_bytes::<Addresses>(&addresses).is_err());
+        let routes = postcard::to_stdvec(&vec![route; Routes::MAX + 1]).unwrap();
+        assert!(postcard::from_bytes::<Routes>(&routes).is_err());
+    }
+
+    #[test]
+    fn a_relayed_contact_travels_like_any_other() {
+        let direct = "192.0.2.1:4433".parse().unwrap();
+        let contact = Contact::new(peer(1).id, &[direct, via(2), via(3)]);
+        let bytes = postcard::to_stdvec(&contact).unwrap();
+        assert_eq!(postcard::from_bytes::<Contact>(&bytes).unwrap(), contact);
+        assert_eq!(contact.routes.as_slice(), [direct, via(2), via(3)]);
+    }
+
+    #[test]
+    fn a_peer_that_is_its_own_relay_is_refused_when_decoded() {
+        let own = postcard::to_stdvec(&(peer(1).id, vec![via(2), via(1)])).unwrap();
+        assert!(postcard::from_bytes::<Contact>(&own).is_err());
+        let other = postcard::to_stdvec(&(peer(1).id, vec![via(2)])).unwrap();
+        assert!(postcard::from_bytes::<Contact>(&other).is_ok());
+        let made_here = Contact::new(peer(1).id, &[via(2), via(1)]);
+        assert_eq!(made_here.routes.as_slice(), [via(2)]);
     }
 }

@@ -1,22 +1,22 @@
 //! Messages sent and received, by kind.
 
-use crate::{message::Kind, status::Counter};
+use crate::{message::MessageKind, status::Counter};
 
 /// One pair of counters per kind.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Counters([(u64, u64); Kind::ALL.len()]);
+pub(crate) struct MessageCounters([(u64, u64); MessageKind::ALL.len()]);
 
-impl Counters {
-    pub fn sent(&mut self, kind: Kind) {
+impl MessageCounters {
+    pub fn sent(&mut self, kind: MessageKind) {
         self.0[kind as usize].0 += 1;
     }
 
-    pub fn received(&mut self, kind: Kind) {
+    pub fn received(&mut self, kind: MessageKind) {
         self.0[kind as usize].1 += 1;
     }
 
     pub fn all(&self) -> Vec<Counter> {
-        let counter = |kind: Kind| {
+        let counter = |kind: MessageKind| {
             let (sent, received) = self.0[kind as usize];
             Counter {
                 kind,
@@ -24,6 +24,6 @@ impl Counters {
                 received,
             }
         };
-        Kind::ALL.map(counter).to_vec()
+        MessageKind::ALL.map(counter).to_vec()
     }
 }

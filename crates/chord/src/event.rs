@@ -1,20 +1,20 @@
-//! What a ring is told and what it wants done: the two ends of [`crate::Ring::handle`].
+//! Events go into a ring, actions come out: the two ends of [`crate::Ring::handle`].
 
 use crate::{Contact, arc::ArcChange, message::Message};
 use apoidea_model::{Key, PeerId};
 use serde::{Deserialize, Serialize};
 
-/// Names a lookup; chosen by whoever starts it.
+/// Names a lookup; the driver that starts it chooses the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LookupId(pub u64);
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// Take a position on the ring, through these peers and those already known. Without any: found
-    /// a ring of one.
+pub enum RingEvent {
+    /// Take a position on the ring, through these peers and those already known. Without any, the
+    /// peer founds a ring of one.
     Join(Vec<Contact>),
-    /// Give the position up and tell the neighbours. What was owned must have been handed over
+    /// Give the position up and tell the neighbours. The layer above must have handed its keys over
     /// before.
     Leave,
     /// Peers that may be members, from a discovery or an earlier run.
@@ -23,33 +23,35 @@ pub enum Event {
     Received(PeerId, Message),
     /// The transport could not connect to this peer, or lost it and could not reconnect.
     Unreachable(PeerId),
-    /// Who owns this key? Answered by [`Action::Found`] or [`Action::NotFound`], often at once.
+    /// Find the owner of this key. Answered by [`RingAction::Found`] or [`RingAction::NotFound`], often at
+    /// once.
     Lookup {
         /// The name under which the answer comes.
         id: LookupId,
         /// The key.
         key: Key,
-        /// How many peers: the owner and the next clockwise, which hold its replicas. At most r.
+        /// The number of peers: the owner and the next clockwise, which hold its replicas. At most
+        /// r.
         count: usize,
-        /// May the answer come from memory?
+        /// Whether the answer may come from memory.
         freshness: Freshness,
     },
     /// A peer that was named as the owner of this key says that it is not: forget the arc.
     Redirected {
         /// The key.
         key: Key,
-        /// Who is not its owner.
+        /// The peer that is not its owner.
         by: PeerId,
     },
     /// The time of [`crate::Ring::next_timeout`] has come.
     Timeout,
 }
 
-/// May a lookup be answered from memory?
+/// Whether a lookup may be answered from memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Freshness {
-    /// From the own neighbourhood or the arc cache, where possible: the request itself will find
-    /// out.
+    /// From the own neighbourhood or the arc cache, where possible. The request that follows finds
+    /// out if it is wrong.
     Cached,
     /// Only by the owner's own word, given now.
     Fresh,
@@ -57,8 +59,8 @@ pub enum Freshness {
 
 /// Something to be done by the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
-    /// Send this to that peer; failing quietly is fine, [`Event::Unreachable`] is better. A
+pub enum RingAction {
+    /// Send this to that peer; failing quietly is fine, [`RingEvent::Unreachable`] is better. A
     /// response goes back the way its request came, and its contact may name no address.
     Send(Contact, Message),
     /// A lookup's answer.
@@ -67,7 +69,7 @@ pub enum Action {
         id: LookupId,
         /// The owner and the peers after it; fewer than asked for where the ring is smaller.
         owners: Vec<Contact>,
-        /// On whose word.
+        /// The source of the answer.
         certainty: Certainty,
         /// Peers asked one after the other, the owner included; 0 from memory.
         hops: u32,
@@ -80,15 +82,15 @@ pub enum Action {
     PhaseChanged(Phase),
 }
 
-/// On whose word a peer was named as the owner.
+/// The source that named a peer as the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Certainty {
-    /// Its own.
+    /// The owner itself.
     Confirmed,
     /// The owner that everyone names is silent, and this is the next living peer: it becomes the
     /// owner with the next rounds of stabilisation.
     Presumed,
-    /// Ours: from the neighbourhood or the arc cache.
+    /// This peer's memory: its neighbourhood or the arc cache.
     Remembered,
 }
 
@@ -117,10 +119,10 @@ pub enum Phase {
     /// work.
     #[default]
     Outside,
-    /// Looking for the own place; owns nothing yet.
+    /// Looking for its place; owns nothing yet.
     Joining,
     /// The only member of its ring, which owns every key.
     Alone,
-    /// A member among others.
+    /// A member of a ring of several.
     Member,
 }

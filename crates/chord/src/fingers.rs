@@ -1,7 +1,7 @@
 //! Long-range pointers: the owner of `me + 2^e`, for every e that reaches beyond the successors
 //! (Chord §4.3).
 //!
-//! They make lookups short and never affect which answer is right: a missing or stale finger costs
+//! They make lookups short and never decide which answer is right. A missing or stale finger costs
 //! hops, no more.
 
 use crate::Contact;
@@ -25,7 +25,7 @@ impl Fingers {
         self.farthest_first.resize(depth, None);
     }
 
-    /// The exponent to refresh now: missing ones first, otherwise in turn.
+    /// The exponent to refresh now: a missing one first, otherwise each in turn.
     pub fn next_exponent(&mut self) -> Option<usize> {
         if self.farthest_first.is_empty() {
             return None;
@@ -41,7 +41,7 @@ impl Fingers {
         Some(Key::BITS - 1 - index)
     }
 
-    /// Is any finger still unknown?
+    /// Whether any finger is still unknown.
     pub fn is_incomplete(&self) -> bool {
         self.farthest_first.iter().any(Option::is_none)
     }
@@ -50,8 +50,7 @@ impl Fingers {
         self.farthest_first.get(Key::BITS - 1 - exponent)?.as_ref()
     }
 
-    /// Points a finger at this peer; what it pointed at before is forgotten. Returns whether it is
-    /// another peer.
+    /// Points a finger at this peer and forgets the one before. Returns whether it is another peer.
     pub fn set(&mut self, exponent: usize, contact: Contact) -> bool {
         let Some(finger) = self.farthest_first.get_mut(Key::BITS - 1 - exponent) else {
             return false;

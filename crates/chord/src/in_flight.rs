@@ -1,7 +1,7 @@
 //! Requests that wait for their answer.
 //!
-//! An answer counts only while its request waits, and only from the peer that was asked; everything
-//! else is late or forged and falls on the floor.
+//! An answer counts only while its request waits, and only from the peer that was asked. Everything
+//! else is late or forged, and is dropped.
 
 use crate::{Contact, message::RequestId};
 use apoidea_model::{PeerId, Time};
@@ -12,13 +12,13 @@ const MAX_PENDING: usize = 1024;
 /// The waiting requests.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct InFlight {
-    pending: Vec<Pending>,
+    pending: Vec<OpenRequest>,
     next: u32,
 }
 
 /// One waiting request.
 #[derive(Debug, Clone)]
-pub(crate) struct Pending {
+pub(crate) struct OpenRequest {
     pub id: RequestId,
     pub to: Contact,
     pub purpose: Purpose,
@@ -28,20 +28,20 @@ pub(crate) struct Pending {
     pub attempt: u32,
 }
 
-/// Why a request was sent, and so what its answer or silence means.
+/// The reason for a request. It decides the meaning of the answer, or of silence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Ask the first successor about its neighbours.
     Stabilize,
     /// Ask the peer between here and the first successor, before adopting it.
     Adopt,
-    /// Is the predecessor alive? If not, this other one takes its place.
+    /// Ask whether the predecessor is alive. If not, this other one takes its place.
     Rectify { instead: Contact },
-    /// Does this peer answer? Then it may be the predecessor.
+    /// Ask a peer that may be the predecessor, if it answers.
     Precede,
-    /// Ask the owner of the own id for its neighbours, to join before it.
+    /// Ask the owner of this peer's id for its neighbours, to join before it.
     Join,
-    /// Ask the owner of the own id in another ring for its neighbours.
+    /// Ask the owner of this peer's id in another ring for its neighbours.
     Merge,
     /// One hop of a lookup, with how many attempts.
     Find { lookup: u32, attempts: u32 },
@@ -78,7 +78,7 @@ impl InFlight {
         }
         self.next = self.next.wrapping_add(1);
         let id = RequestId(self.next);
-        self.pending.push(Pending {
+        self.pending.push(OpenRequest {
             id,
             to,
             purpose,
@@ -90,7 +90,7 @@ impl InFlight {
     }
 
     /// The request that this answers, if it still waits for this peer.
-    pub fn answered(&mut self, id: RequestId, from: PeerId) -> Option<Pending> {
+    pub fn answered(&mut self, id: RequestId, from: PeerId) -> Option<OpenRequest> {
         let at = self
             .pending
             .iter()
@@ -99,23 +99,23 @@ impl InFlight {
     }
 
     /// A request whose time is over.
-    pub fn expired(&mut self, now: Time) -> Option<Pending> {
+    pub fn expired(&mut self, now: Time) -> Option<OpenRequest> {
         let at = self.pending.iter().position(|p| p.deadline <= now)?;
         Some(self.pending.swap_remove(at))
     }
 
     /// A request to this peer.
-    pub fn to(&mut self, peer: PeerId) -> Option<Pending> {
+    pub fn to(&mut self, peer: PeerId) -> Option<OpenRequest> {
         let at = self.pending.iter().position(|p| p.to.id == peer)?;
         Some(self.pending.swap_remove(at))
     }
 
     /// Puts a request back for another attempt, under the same id so that a late answer counts.
-    pub fn again(&mut self, pending: Pending) {
+    pub fn again(&mut self, pending: OpenRequest) {
         self.pending.push(pending);
     }
 
-    /// Is this peer already being asked for this reason?
+    /// Whether this peer is already being asked for this reason.
     pub fn is_asked(&self, peer: PeerId, purpose: &Purpose) -> bool {
         self.pending
             .iter()
@@ -148,7 +148,7 @@ impl InFlight {
         self.pending.clear();
     }
 
-    /// When the next request's time is over.
+    /// The time at which the next request expires.
     pub fn earliest(&self) -> Time {
         self.pending
             .iter()

@@ -1,7 +1,7 @@
-//! The ring: who is responsible for a key, kept by peers that come and go (Chord, made correct).
+//! The ring: it says which peer owns a key, while peers come and go (Chord, made correct).
 //!
-//! [`Ring`] is a state machine: [`Ring::handle`] takes an [`Event`] with the time and a source of
-//! randomness and returns [`Action`]s; [`Ring::next_timeout`] says when it wants to be woken. It
+//! [`Ring`] is a state machine: [`Ring::handle`] takes an [`RingEvent`] with the time and a source of
+//! randomness and returns [`RingAction`]s; [`Ring::next_timeout`] says when it wants to be woken. It
 //! does no I/O; sockets, connections and identities belong to the overlay. [`sim`] runs thousands
 //! of rings in one thread from a seed.
 
@@ -23,13 +23,16 @@ mod settings;
 pub mod sim;
 mod status;
 mod suspects;
+#[cfg(test)]
+mod testing;
 
 pub use arc::{Arc, ArcChange};
-pub use contact::{Addresses, Contact, Contacts, TooMany};
-pub use event::{Action, Certainty, Event, Freshness, LookupId, NotFound, Phase};
+pub use contact::{Contact, Contacts, OwnRelay, Routes, TooMany};
+pub use event::{Certainty, Freshness, LookupId, NotFound, Phase, RingAction, RingEvent};
 pub use message::{
-    Kind, Message, Notice, Predecessor, Request, RequestId, Response, Scale, Successors, Version,
+    Message, MessageKind, Notice, Predecessor, RequestId, RingRequest, RingResponse, Scale,
+    Successors, Version,
 };
 pub use ring::{Ownership, Ring};
 pub use settings::Settings;
-pub use status::{Counter, Status};
+pub use status::{Counter, RingStatus};

@@ -1,14 +1,14 @@
-//! One iterative lookup: whom to ask next on the way to a key's owner, and when to stop.
+//! One iterative lookup: the next peer to ask on the way to a key's owner, and the time to stop.
 //!
 //! Candidates stand before the key or at and after it. The nearest living one before the key knows
-//! the owner; the owner confirms. Answers may only name peers nearer to the key than the answerer,
-//! so that every hop advances and a liar cannot lead a lookup in circles. Who is asked how, and
-//! with which timeout, is the ring's business.
+//! the owner; the owner confirms. Answers may only name peers nearer to the key than the answerer.
+//! So every hop advances, and a liar cannot lead a lookup in circles. Requests and timeouts are
+//! left to the ring.
 
-use crate::{Contact, message::Request};
+use crate::{Contact, message::RingRequest};
 use apoidea_model::{Key, PeerId, Time};
 
-/// Candidates kept on either side of the key: the dead of a half-dead ring, and those who are left.
+/// Candidates kept on either side of the key: the dead of a half-dead ring, and the living.
 const MAX_CANDIDATES: usize = 64;
 /// Peers asked before a lookup gives up: ten times what half a dead ring needs.
 const MAX_ASKED: usize = 96;
@@ -27,11 +27,11 @@ pub(crate) struct Lookup {
     pub started: Time,
     /// The key, or where the search goes on because everyone up to there is dead.
     target: Key,
-    /// Has the target moved on from the key?
+    /// Whether the target has moved on from the key.
     moved_on: bool,
     before: Vec<Candidate>,
     after: Vec<Candidate>,
-    /// Has a peer before the key named those after it?
+    /// Whether a peer before the key has named those after it.
     covered: bool,
     hint: Option<PeerId>,
     parallel: usize,
@@ -41,16 +41,16 @@ pub(crate) struct Lookup {
     has_tried_again: bool,
 }
 
-/// What a lookup is for.
+/// The purpose of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// Someone asked.
+    /// The driver asked.
     User { id: crate::LookupId, count: usize },
     /// Refreshing the finger of this exponent.
     Finger(usize),
-    /// Finding the own place.
+    /// Finding this peer's place.
     Join,
-    /// Is the own id owned by someone else, seen from elsewhere?
+    /// Finding out whether another ring has another owner for this peer's own id.
     Check,
 }
 
@@ -78,11 +78,11 @@ pub(crate) enum Side {
     After,
 }
 
-/// What a lookup wants now.
+/// The next step of a lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     Ask(Contact, Side),
-    /// Ask for whoever is before this key, which is not the target.
+    /// Ask for the peers before this key, which is not the target.
     AskAside(Contact, Key),
     Wait,
     /// The owner is silent; this living peer is the next, followed by others that may be.
@@ -119,21 +119,21 @@ impl Lookup {
         self.target
     }
 
-    /// Would the owner of the target be the owner of the key by its own word?
+    /// Whether the owner of the target is the owner of the key, too.
     pub fn is_on_key(&self) -> bool {
         !self.moved_on
     }
 
-    /// What to ask a peer on the way.
-    pub fn request(&self) -> Request {
+    /// The question to a peer on the way.
+    pub fn request(&self) -> RingRequest {
         let Goal::User { count, .. } = self.goal else {
-            return Request::Find {
+            return RingRequest::Find {
                 key: self.target,
                 successors: 0,
             };
         };
         let successors = u8::try_from(count.saturating_sub(1)).unwrap_or(u8::MAX);
-        Request::Find {
+        RingRequest::Find {
             key: self.target,
             successors,
         }
@@ -150,9 +150,9 @@ impl Lookup {
         self.covered |= !after.is_empty();
     }
 
-    /// May the search begin again with what the asker itself knows? Only so often, or it would
-    /// never end.
-    pub fn may_begin_again(&mut self) -> bool {
+    /// Counts one more beginning from the asker's own tables. Returns whether it is allowed:
+    /// without a bound, a search would never end.
+    pub fn begin_again(&mut self) -> bool {
         self.beginnings += 1;
         self.beginnings <= MAX_BEGINNINGS
     }
@@ -163,8 +163,8 @@ impl Lookup {
         self.hint = Some(contact.id);
     }
 
-    /// This peer itself stands after the key: it need not be asked whether it lives.
-    pub fn lives(&mut self, contact: &Contact, informer: PeerId) {
+    /// This peer itself stands after the key, and it is alive.
+    pub fn note_alive(&mut self, contact: &Contact, informer: PeerId) {
         let depth = self.depth(informer) + 1;
         self.insert(contact, Side::After, depth);
         self.mark(contact.id, State::Answered);
@@ -189,16 +189,16 @@ impl Lookup {
     }
 
     /// A peer has not answered yet and is asked again.
-    pub fn is_slow(&mut self, peer: PeerId) {
+    pub fn note_slow(&mut self, peer: PeerId) {
         self.mark(peer, State::Slow);
     }
 
     /// A peer did not answer, or is no member.
-    pub fn died(&mut self, peer: PeerId) {
+    pub fn note_dead(&mut self, peer: PeerId) {
         self.mark(peer, State::Dead);
     }
 
-    /// How many peers were asked one after the other to reach this one, itself included.
+    /// The number of peers asked one after the other to reach this one, itself included.
     pub fn depth(&self, peer: PeerId) -> u32 {
         self.before
             .iter()
@@ -207,7 +207,7 @@ impl Lookup {
             .map_or(0, |c| c.depth)
     }
 
-    /// What to do now; to be repeated while it says [`Step::Ask`].
+    /// The next step; to be repeated while it is [`Step::Ask`].
     pub fn step(&mut self) -> Step {
         if self.asked >= MAX_ASKED {
             return self.after_too_many();
@@ -276,8 +276,8 @@ impl Lookup {
         }
     }
 
-    /// Nobody knows a way around the silent peers: were they only slow? Asked once more, with more
-    /// patience.
+    /// Nobody knows a way around the silent peers. Perhaps they are only slow, so they are asked
+    /// once more, with more patience.
     fn try_silent_again(&mut self, nearest_living: usize) -> Step {
         if self.has_tried_again {
             return Step::DeadEnd;
@@ -293,14 +293,14 @@ impl Lookup {
         self.step()
     }
 
-    /// Is silence no answer yet? So it is the second time that the silent are asked, and in a
-    /// search for another ring: the one remembered peer that it begins with may be farther away
-    /// than anyone on this ring.
+    /// Whether a silent peer is asked more than once. This holds the second time that the silent
+    /// peers are asked. It also holds in a search for another ring: the one remembered peer that it
+    /// begins with may be farther away than any peer of this ring.
     pub fn is_patient(&self) -> bool {
         self.has_tried_again || self.goal == Goal::Check
     }
 
-    /// The more are silent, the more are asked at a time.
+    /// The number of requests in flight: the more peers are silent, the more are asked at a time.
     fn allowed_in_flight(&self) -> usize {
         let is_silent = |c: &&Candidate| matches!(c.state, State::Dead | State::Slow);
         let silent = self
@@ -448,12 +448,7 @@ impl Lookup {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn peer(position: u8) -> Contact {
-        let mut bytes = [0; 32];
-        bytes[0] = position;
-        Contact::new(PeerId::at(Key::from_bytes(bytes)), &[])
-    }
+    use crate::testing::peer;
 
     fn peers<const N: usize>(positions: [u8; N]) -> [Contact; N] {
         positions.map(peer)
@@ -498,7 +493,7 @@ mod tests {
         asked(&mut lookup);
         lookup.closer(peer(50).id, &[], &peers([110, 120, 130]));
         asked(&mut lookup);
-        lookup.died(peer(110).id);
+        lookup.note_dead(peer(110).id);
         assert_eq!(asked(&mut lookup), [120]);
         lookup.closer(peer(120).id, &[], &peers([110]));
         let presumed = Step::Presume {
@@ -515,11 +510,11 @@ mod tests {
         asked(&mut lookup);
         lookup.closer(peer(50).id, &[], &[]);
         assert_eq!(asked(&mut lookup), [110]);
-        lookup.is_slow(peer(110).id);
+        lookup.note_slow(peer(110).id);
         assert_eq!(asked(&mut lookup), [120]);
         lookup.closer(peer(120).id, &[], &peers([110]));
         assert_eq!(lookup.step(), Step::Wait, "110 may still answer");
-        lookup.died(peer(110).id);
+        lookup.note_dead(peer(110).id);
         assert!(matches!(lookup.step(), Step::Presume { .. }));
     }
 
@@ -531,7 +526,7 @@ mod tests {
         lookup.closer(peer(50).id, &[], &peers([110, 120]));
         for dead in [110, 120] {
             assert_eq!(asked(&mut lookup), [dead]);
-            lookup.died(peer(dead).id);
+            lookup.note_dead(peer(dead).id);
         }
         assert_eq!(asked(&mut lookup), [50]);
         assert!(!lookup.is_on_key());
@@ -547,9 +542,9 @@ mod tests {
         asked(&mut lookup);
         lookup.closer(peer(50).id, &peers([90, 80]), &[]);
         asked(&mut lookup);
-        lookup.died(peer(90).id);
+        lookup.note_dead(peer(90).id);
         assert_eq!(asked(&mut lookup), [80]);
-        lookup.died(peer(80).id);
+        lookup.note_dead(peer(80).id);
         assert_eq!(lookup.step(), Step::AskAside(peer(50), peer(80).key()));
         lookup.closer(peer(50).id, &peers([70]), &peers([80, 95]));
         assert_eq!(

@@ -1,12 +1,12 @@
-//! What peers say to each other to keep the ring and to find owners.
+//! The messages by which peers keep the ring and find owners.
 //!
-//! The transport authenticates who speaks; a message therefore never names its sender. Lists travel
-//! only when they have changed: both sides remember a [`Version`]. Whether an answer makes sense is
-//! judged where it is used.
+//! The transport authenticates the sender, so a message never names it. Lists travel only when they
+//! have changed: both sides remember a [`Version`]. The code that uses an answer judges whether it
+//! makes sense.
 
 use crate::{
     Contact,
-    contact::{Addresses, Contacts},
+    contact::{Contacts, Routes},
 };
 use apoidea_model::Key;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RequestId(pub u32);
 
-/// Which state of a list the other side has already seen.
+/// The state of a list that the other side has already seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Version(pub u32);
 
@@ -23,57 +23,58 @@ pub struct Version(pub u32);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
     /// Wants a response.
-    Request(RequestId, Request),
+    Request(RequestId, RingRequest),
     /// Answers a request.
-    Response(RequestId, Response),
+    Response(RequestId, RingResponse),
     /// Wants no answer.
     Notice(Notice),
 }
 
 /// A question to another peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Request {
-    /// Are you there?
+pub enum RingRequest {
+    /// Asks whether the peer is alive.
     Ping,
-    /// You are my first successor: tell me your neighbours, and consider me as your predecessor.
+    /// Asks the first successor for its neighbours, and to consider the asker as its predecessor.
     Stabilize {
-        /// How to reach the asker.
-        addresses: Addresses,
+        /// The ways to reach the asker.
+        routes: Routes,
         /// The state of the successor list that the asker has from this peer.
         known: Option<Version>,
         /// The asker's predecessors, nearest first, where they changed since the last acknowledged
         /// time.
         predecessors: Option<Contacts>,
     },
-    /// Tell me your neighbours, without considering me.
+    /// Asks for the neighbours, without becoming one.
     Neighbours,
-    /// Who owns this key, or who is nearer to it?
+    /// Asks for the owner of this key, or for peers nearer to it.
     Find {
         /// The key.
         key: Key,
-        /// How many successors of the owner to name, for the replicas.
+        /// The number of successors of the owner to name, for the replicas.
         successors: u8,
     },
-    /// We are few: I am a member; compare our rosters.
+    /// From a member of a small ring: compares the two rosters.
     Roster {
-        /// How to reach the asker.
-        addresses: Addresses,
+        /// The ways to reach the asker.
+        routes: Routes,
         /// Sum over the asker's roster; the same sum means the same members.
         digest: u64,
     },
-    /// I am a member, and perhaps your neighbour; are you there?
+    /// From a member that may be a neighbour: asks whether the peer is alive.
     Hello {
-        /// How to reach the asker.
-        addresses: Addresses,
+        /// The ways to reach the asker.
+        routes: Routes,
     },
 }
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Response {
-    /// To `Ping` and `Hello`: here.
+pub enum RingResponse {
+    /// To `Ping` and `Hello`: the peer is alive.
     Alive,
-    /// To a question about state: ask again in a moment, the state is just changing.
+    /// To a question about state: the state is just changing, and the asker may ask again in a
+    /// moment.
     Busy,
     /// Alive, but without a position on the ring.
     Absent,
@@ -83,7 +84,7 @@ pub enum Response {
         predecessor: Predecessor,
         /// The successor list.
         successors: Successors,
-        /// Does the answerer keep the full membership?
+        /// Whether the answerer keeps the full membership.
         scale: Scale,
     },
     /// To `Find`: the key is in the answerer's arc, which begins after `from`.
@@ -93,7 +94,7 @@ pub enum Response {
         /// The peers after it, nearest first.
         successors: Contacts,
     },
-    /// To `Find`: not mine; these are nearer.
+    /// To `Find`: the key is not in the answerer's arc, and these peers are nearer.
     Closer {
         /// Peers before the key, nearest to it first.
         before: Contacts,
@@ -107,17 +108,17 @@ pub enum Response {
     },
 }
 
-/// A statement to which no one answers.
+/// A statement that wants no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
-    /// I am going; these were my neighbours.
+    /// The sender leaves; these were its neighbours.
     Leaving {
-        /// Who was before me.
+        /// The leaving peer's predecessor.
         predecessor: Option<Contact>,
-        /// Who was after me, nearest first.
+        /// The leaving peer's successors, nearest first.
         successors: Contacts,
     },
-    /// There is another ring; look yourself up through this peer.
+    /// There is another ring; the receiver should look itself up through this peer.
     OtherRing {
         /// A member of the other ring.
         through: Contact,
@@ -144,7 +145,7 @@ pub enum Successors {
     List(Version, Contacts),
 }
 
-/// How the answerer keeps the ring.
+/// The way in which the answerer keeps the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Scale {
     /// Few peers: every member knows every other.
@@ -153,10 +154,10 @@ pub enum Scale {
     Large,
 }
 
-/// What a message is about, for counting.
+/// The subject of a message, for counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum MessageKind {
     /// Liveness.
     Ping,
     /// Keeping successors and predecessor right.
@@ -176,59 +177,68 @@ pub enum Kind {
 impl Message {
     /// Longest encoding of a valid message, in bytes; a transport may refuse anything longer
     /// unread.
-    pub const MAX_BYTES: usize = 16 * 1024;
+    pub const MAX_BYTES: usize = 24 * 1024;
 
-    /// What it is about.
-    pub fn kind(&self) -> Kind {
+    /// Its subject.
+    pub fn kind(&self) -> MessageKind {
         match self {
             Message::Request(_, request) => request.kind(),
-            Message::Response(..) => Kind::Response,
-            Message::Notice(_) => Kind::Notice,
+            Message::Response(..) => MessageKind::Response,
+            Message::Notice(_) => MessageKind::Notice,
         }
     }
 }
 
-impl Request {
-    /// What it is about.
-    pub fn kind(&self) -> Kind {
+impl RingRequest {
+    /// Its subject.
+    pub fn kind(&self) -> MessageKind {
         match self {
-            Request::Ping => Kind::Ping,
-            Request::Stabilize { .. } => Kind::Stabilize,
-            Request::Neighbours => Kind::Neighbours,
-            Request::Find { .. } => Kind::Find,
-            Request::Roster { .. } | Request::Hello { .. } => Kind::Roster,
+            RingRequest::Ping => MessageKind::Ping,
+            RingRequest::Stabilize { .. } => MessageKind::Stabilize,
+            RingRequest::Neighbours => MessageKind::Neighbours,
+            RingRequest::Find { .. } => MessageKind::Find,
+            RingRequest::Roster { .. } | RingRequest::Hello { .. } => MessageKind::Roster,
         }
     }
 }
 
-impl Kind {
+impl MessageKind {
     /// Every kind, in the order of their counters.
-    pub const ALL: [Kind; 7] = [
-        Kind::Ping,
-        Kind::Stabilize,
-        Kind::Neighbours,
-        Kind::Find,
-        Kind::Roster,
-        Kind::Response,
-        Kind::Notice,
+    pub const ALL: [MessageKind; 7] = [
+        MessageKind::Ping,
+        MessageKind::Stabilize,
+        MessageKind::Neighbours,
+        MessageKind::Find,
+        MessageKind::Roster,
+        MessageKind::Response,
+        MessageKind::Notice,
     ];
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apoidea_model::PeerId;
+    use apoidea_model::{PeerId, Route};
 
     #[test]
     fn the_longest_message_fits_its_bound() {
         let address = "[2001:db8:ffff:ffff:ffff:ffff:ffff:ffff]:65535"
             .parse()
             .unwrap();
-        let contact = Contact::new(PeerId::at(Key::hash("a")), &[address; Addresses::MAX]);
+        let relay = PeerId::at(Key::hash("b"));
+        for route in [address, Route::Via { relay }] {
+            fits(&Contact::new(
+                PeerId::at(Key::hash("a")),
+                &[route; Routes::MAX],
+            ));
+        }
+    }
+
+    fn fits(contact: &Contact) {
         let all = || Contacts::new(vec![contact.clone(); Contacts::MAX]);
         let longest = Message::Response(
             RequestId(u32::MAX),
-            Response::Closer {
+            RingResponse::Closer {
                 before: all(),
                 after: all(),
             },
@@ -242,7 +252,7 @@ mod tests {
     fn a_round_without_change_is_a_few_bytes() {
         let response = Message::Response(
             RequestId(1000),
-            Response::Neighbours {
+            RingResponse::Neighbours {
                 predecessor: Predecessor::You,
                 successors: Successors::Unchanged,
                 scale: Scale::Large,

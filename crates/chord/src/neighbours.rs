@@ -1,9 +1,9 @@
 //! The peers next to this one: successors clockwise, predecessors anticlockwise, both nearest
 //! first.
 //!
-//! Only the first successor and the first predecessor are pointers of the protocol, adopted after
-//! their peers have answered; the rest is what those two said, and is checked for order whenever it
-//! comes in.
+//! Only the first successor and the first predecessor are pointers of the protocol. They are
+//! adopted after they have answered. The rest of each list is the word of those two, and is checked
+//! for order when it comes in.
 
 use crate::{Contact, message::Version};
 use apoidea_model::{Key, PeerId};
@@ -84,7 +84,7 @@ impl Neighbours {
             .chain(&self.successors)
     }
 
-    /// Is the key within the run, after its first peer?
+    /// Whether the key is within the run, after its first peer.
     pub fn span(&self, key: Key) -> bool {
         let first = self.predecessors.last().map(Contact::key);
         let last = self.successors.last().map(Contact::key);
@@ -92,7 +92,7 @@ impl Neighbours {
             || last.is_some_and(|last| key.in_arc(self.me, last))
     }
 
-    /// Do the two lists meet on the far side, so that together they are the whole ring?
+    /// Whether the two lists meet on the far side. Together they are then the whole ring.
     pub fn meet(&self) -> bool {
         let (Some(first), Some(last)) = (self.predecessors.last(), self.successors.last()) else {
             return false;
@@ -158,12 +158,7 @@ fn anticlockwise<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn peer(position: u8) -> Contact {
-        let mut bytes = [0; 32];
-        bytes[0] = position;
-        Contact::new(PeerId::at(Key::from_bytes(bytes)), &[])
-    }
+    use crate::testing::peer;
 
     fn positions(list: &[Contact]) -> Vec<u8> {
         list.iter().map(|c| c.key().as_bytes()[0]).collect()

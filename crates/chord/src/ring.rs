@@ -1,9 +1,9 @@
 //! The ring as one peer sees it: a state machine without I/O, clock or randomness of its own.
 //!
 //! This is Chord as corrected by Zave (arXiv 1502.06461, 1610.01140), with a full roster while the
-//! ring is small. A driver passes in what happened and carries out what comes back; the simulator
-//! drives the same code. The parts of the protocol stand in the files below: asking and answering,
-//! stabilising, joining, few peers, merging, seeking.
+//! ring is small. A driver passes events in and carries out the actions that come back. The
+//! simulator drives the same code. The parts of the protocol stand in the files below: asking and
+//! answering, stabilising, joining, few peers, merging, seeking.
 
 mod answer;
 mod ask;
@@ -20,12 +20,12 @@ use crate::{
     arc::{Arc, ArcChange},
     book::Book,
     cache::ArcCache,
-    counters::Counters,
-    event::{Action, Event, Phase},
+    counters::MessageCounters,
+    event::{Phase, RingAction, RingEvent},
     fingers::Fingers,
     in_flight::InFlight,
     lookup::Lookup,
-    message::{Message, Notice, Request, Scale, Version},
+    message::{Message, Notice, RingRequest, Scale, Version},
     neighbours::Neighbours,
     roster::Roster,
     round_trips::RoundTrips,
@@ -63,19 +63,19 @@ pub struct Ring {
     operation: Operation,
     /// A predecessor to try once the running operation is over.
     precede_next: Option<Contact>,
-    /// Which state of whose successor list ours was made from.
+    /// The successor list that ours was made from: its peer and its version.
     known: Option<(PeerId, Version)>,
-    /// To whom our predecessors were told, in which state; and in which state they are just being
-    /// told.
+    /// The peer that knows our predecessors, and the version that it knows; then the version that
+    /// is being told now.
     told: Option<(PeerId, Version)>,
     telling: Version,
     round_trips: RoundTrips,
     book: Book,
     cache: ArcCache,
     suspects: Suspects,
-    /// Peers that have said goodbye, whose last words may come after it.
+    /// Peers that have said goodbye. Their last messages may arrive after it.
     departed: Suspects,
-    counters: Counters,
+    counters: MessageCounters,
     join_attempts: u32,
     round_at: Time,
     last_round: Time,
@@ -87,7 +87,7 @@ pub struct Ring {
     told_phase: Phase,
 }
 
-/// What is changing the state just now: at most one thing at a time.
+/// The operation that is changing the state: at most one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Idle,
@@ -97,11 +97,11 @@ enum Operation {
     Preceding,
 }
 
-/// One call of [`Ring::handle`]: the moment, the randomness, and what is to be done.
+/// One call of [`Ring::handle`]: the time, the randomness, and the actions so far.
 struct Turn<'a> {
     now: Time,
     rng: &'a mut dyn Rng,
-    actions: Vec<Action>,
+    actions: Vec<RingAction>,
 }
 
 impl Ring {
@@ -133,7 +133,7 @@ impl Ring {
             cache: ArcCache::new(&settings),
             suspects: Suspects::default(),
             departed: Suspects::default(),
-            counters: Counters::default(),
+            counters: MessageCounters::default(),
             join_attempts: 0,
             round_at: Time::NEVER,
             last_round: Time::ZERO,
@@ -147,9 +147,9 @@ impl Ring {
         }
     }
 
-    /// Takes in what happened and returns what is to be done, in order. A `now` that runs backwards
-    /// is taken as unchanged; a long gap is taken as a pause of the machine.
-    pub fn handle(&mut self, event: Event, now: Time, rng: &mut dyn Rng) -> Vec<Action> {
+    /// Takes in an event and returns the actions to carry out, in order. A `now` that runs
+    /// backwards is taken as unchanged; a long gap is taken as a pause of the machine.
+    pub fn handle(&mut self, event: RingEvent, now: Time, rng: &mut dyn Rng) -> Vec<RingAction> {
         let mut turn = Turn {
             now: now.max(self.now),
             rng,
@@ -158,25 +158,25 @@ impl Ring {
         self.notice_pause(&mut turn);
         self.now = turn.now;
         match event {
-            Event::Received(from, message) => self.receive(&mut turn, from, message),
-            Event::Timeout => self.wake(&mut turn),
-            Event::Lookup {
+            RingEvent::Received(from, message) => self.receive(&mut turn, from, message),
+            RingEvent::Timeout => self.wake(&mut turn),
+            RingEvent::Lookup {
                 id,
                 key,
                 count,
                 freshness,
             } => self.look_up(&mut turn, id, key, count, freshness),
-            Event::Unreachable(peer) => self.unreachable(&mut turn, peer),
-            Event::Redirected { by, .. } => self.cache.forget(by),
-            Event::Learned(contacts) => self.learn(contacts),
-            Event::Join(contacts) => self.start(&mut turn, contacts),
-            Event::Leave => self.leave(&mut turn),
+            RingEvent::Unreachable(peer) => self.unreachable(&mut turn, peer),
+            RingEvent::Redirected { by, .. } => self.cache.forget(by),
+            RingEvent::Learned(contacts) => self.learn(contacts),
+            RingEvent::Join(contacts) => self.start(&mut turn, contacts),
+            RingEvent::Leave => self.leave(&mut turn),
         }
         self.tell_changes(&mut turn);
         turn.actions
     }
 
-    /// When [`Event::Timeout`] is wanted next.
+    /// The time at which [`RingEvent::Timeout`] is wanted next.
     pub fn next_timeout(&self) -> Time {
         self.in_flight
             .earliest()
@@ -187,7 +187,7 @@ impl Ring {
     /// This peer can now be reached elsewhere; neighbours learn of it with the next rounds.
     pub fn moved_to(&mut self, me: Contact) {
         debug_assert_eq!(me.id, self.me.id, "a peer keeps its id");
-        self.me.addresses = me.addresses;
+        self.me.routes = me.routes;
     }
 
     fn receive(&mut self, turn: &mut Turn<'_>, from: PeerId, message: Message) {
@@ -197,7 +197,7 @@ impl Ring {
         self.counters.received(message.kind());
         let is_question = matches!(
             message,
-            Message::Request(_, Request::Find { .. } | Request::Neighbours)
+            Message::Request(_, RingRequest::Find { .. } | RingRequest::Neighbours)
         );
         if !is_question && self.departed.contains(from, turn.now) {
             return;
@@ -218,8 +218,8 @@ impl Ring {
         }
     }
 
-    /// The machine slept: nobody's silence counts. After a long sleep everyone else has taken us
-    /// for dead, and a rejoiner starts with fresh state.
+    /// Notices that the machine slept: nobody's silence counts. After a long sleep all others have
+    /// taken this peer for dead, so it joins again with fresh state.
     fn notice_pause(&mut self, turn: &mut Turn<'_>) {
         let late = turn.now.since(self.next_timeout().max(self.now));
         if late < PAUSED_AFTER {
@@ -261,8 +261,8 @@ impl Ring {
         }
     }
 
-    /// Time between two rounds: shorter while many have come at once, whom the lists of neighbours
-    /// lack.
+    /// Time between two rounds. It is shorter while many have come at once, since the lists of
+    /// neighbours lack them.
     fn pace(&self, now: Time) -> Duration {
         let is_growing = self.scale == Scale::Large && self.has_just_counted_many(now);
         self.settings.stabilize_every / if is_growing { GROWING_PACE } else { 1 }
@@ -281,16 +281,16 @@ impl Ring {
             .for_each(|contact| self.book.entry(contact));
     }
 
-    /// Tells the driver what this turn has changed.
+    /// Tells the driver about changes of the arc and of the phase.
     fn tell_changes(&mut self, turn: &mut Turn<'_>) {
         let arc = self.arc();
         if arc != self.told_arc {
             let change = self.arc_change(self.told_arc, arc);
-            turn.actions.extend(change.map(Action::ArcChanged));
+            turn.actions.extend(change.map(RingAction::ArcChanged));
             self.told_arc = arc;
         }
         if self.phase != self.told_phase {
-            turn.actions.push(Action::PhaseChanged(self.phase));
+            turn.actions.push(RingAction::PhaseChanged(self.phase));
             self.told_phase = self.phase;
         }
     }

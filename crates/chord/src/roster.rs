@@ -1,8 +1,8 @@
-//! Full membership of a small ring: everyone who has answered, kept in ring order.
+//! Full membership of a small ring: all peers that have answered, in ring order.
 //!
-//! Chord's anomalies live in rings that are not much larger than the successor list (Zave 2015 §4),
-//! so up to 2r + 1 peers each member knows every other and computes its neighbours instead of
-//! negotiating them.
+//! Chord's anomalies live in rings that are not much larger than the successor list (Zave 2015 §4).
+//! So in a ring of up to 2r + 1 peers, each member knows every other and computes its neighbours
+//! instead of negotiating them.
 
 use crate::{Contact, Contacts};
 use apoidea_model::{Key, PeerId};
@@ -31,7 +31,7 @@ impl Roster {
         self.place(id).is_ok()
     }
 
-    /// Adds a member that has answered or spoken, or its new addresses; returns whether anything
+    /// Adds a member that has answered or spoken, or its new routes; returns whether anything
     /// changed.
     pub fn add(&mut self, member: Contact) -> bool {
         let was_unheard = self.unheard.contains(&member.id);
@@ -47,12 +47,12 @@ impl Roster {
         }
     }
 
-    /// Has this member answered or spoken?
+    /// Whether this member has answered or spoken.
     pub fn is_heard(&self, id: PeerId) -> bool {
         self.contains(id) && !self.unheard.contains(&id)
     }
 
-    /// How many have answered or spoken.
+    /// The number of members that have answered or spoken.
     pub fn heard(&self) -> usize {
         self.members.len() - self.unheard.len()
     }
@@ -132,12 +132,7 @@ fn head(id: PeerId) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn peer(position: u8) -> Contact {
-        let mut bytes = [0; 32];
-        bytes[0] = position;
-        Contact::new(PeerId::at(Key::from_bytes(bytes)), &[])
-    }
+    use crate::testing::peer;
 
     #[test]
     fn both_directions_wrap_around() {

@@ -43,7 +43,7 @@ impl RoundTrips {
         self.unanswered = self.unanswered.saturating_add(1);
     }
 
-    /// How long to wait for this peer.
+    /// The time to wait for this peer.
     pub fn timeout(&self, peer: PeerId, settings: &Settings) -> Duration {
         let known = self
             .place(peer)
@@ -57,7 +57,7 @@ impl RoundTrips {
         timeout.clamp(settings.least_timeout, settings.most_timeout)
     }
 
-    /// Is the timeout for this peer its own?
+    /// Whether the timeout for this peer follows from its own round trips.
     pub fn has_measured(&self, peer: PeerId) -> bool {
         self.place(peer).is_ok()
     }
@@ -113,10 +113,10 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apoidea_model::Key;
+    use crate::testing::numbered;
 
     fn peer(n: u32) -> PeerId {
-        PeerId::at(Key::hash(n.to_be_bytes()))
+        numbered(n).id
     }
 
     #[test]

@@ -26,14 +26,14 @@ pub struct Settings {
     pub least_timeout: Duration,
     /// Longest timeout of a single attempt.
     pub most_timeout: Duration,
-    /// A gap in time after which everyone has taken us for dead, so that we join afresh: three
-    /// rounds.
+    /// A gap in time after which all others have taken this peer for dead, so that it joins afresh:
+    /// three rounds.
     pub absent_after: Duration,
     /// Arcs of other owners that are remembered, so that a warm lookup needs no hop: about 200
     /// bytes each.
     pub cached_arcs: usize,
-    /// How long a cached arc is believed without being used successfully; half of all sessions are
-    /// longer than an hour.
+    /// Time for which a cached arc is believed without being used successfully; half of all
+    /// sessions are longer than an hour.
     pub cached_for: Duration,
     /// Peers remembered for joining again and for finding another ring.
     pub remembered: usize,

@@ -1,24 +1,24 @@
-//! What a ring shows of itself: for `apoidea peers`, the dashboard and the tests.
+//! The ring as it shows itself to `apoidea peers`, to the dashboard and to the tests.
 
-use crate::{Contact, arc::Arc, event::Phase, message::Kind, message::Scale};
+use crate::{Contact, arc::Arc, event::Phase, message::MessageKind, message::Scale};
 use apoidea_model::PeerId;
 use serde::Serialize;
 use std::time::Duration;
 
 /// A snapshot of one peer's view of the ring.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Status {
+pub struct RingStatus {
     /// This peer.
     pub me: PeerId,
     /// Its relation to the ring.
     pub phase: Phase,
-    /// Does it keep the full membership?
+    /// Whether it keeps the full membership.
     pub scale: Scale,
-    /// What it owns.
+    /// The arc that it owns.
     pub arc: Option<Arc>,
-    /// Who is before it.
+    /// The peer before it.
     pub predecessor: Option<Contact>,
-    /// Who is after it, nearest first.
+    /// The peers after it, nearest first.
     pub successors: Vec<Contact>,
     /// The leaf peers: predecessors, farthest first, then successors.
     pub leaves: Vec<Contact>,
@@ -34,11 +34,11 @@ pub struct Status {
     pub counters: Vec<Counter>,
 }
 
-/// How many messages of one kind.
+/// The number of messages of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Counter {
     /// Which kind.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// Sent so far.
     pub sent: u64,
     /// Received so far.

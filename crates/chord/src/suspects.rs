@@ -1,13 +1,13 @@
-//! Peers that were silent a moment ago: not sent to others, not asked again at once.
+//! Peers that were silent a moment ago. They are not named to others, and not asked again at once.
 
 use apoidea_model::{PeerId, Time};
 use std::time::Duration;
 
 /// Suspects kept at most: as many as a lookup through a half-dead ring meets.
 const MAX_SUSPECTS: usize = 32;
-/// How long silence counts against a peer: a few rounds, in which the ring repairs itself.
+/// Time for which silence counts against a peer: a few rounds, in which the ring repairs itself.
 pub(crate) const SILENT_FOR: Duration = Duration::from_secs(30);
-/// How long words of a peer that has left may still be under way.
+/// Time for which messages of a peer that has left may still arrive.
 pub(crate) const GONE_FOR: Duration = Duration::from_secs(3);
 
 /// The peers under suspicion, oldest first.

@@ -1,8 +1,8 @@
-//! Rings of a few to a few hundred peers, driven by the simulator: what must hold whatever happens
-//! to them.
+//! Rings of a few to a few hundred peers, driven by the simulator: the invariants that no event may
+//! break.
 
 use apoidea_chord::{
-    ArcChange, Event, Settings,
+    ArcChange, RingEvent, Settings,
     sim::{Network, RoundTripMatrix, World, survey},
 };
 use apoidea_model::Key;
@@ -33,7 +33,7 @@ fn join(world: &mut World) -> u32 {
         .map(|&peer| world.contact(peer).clone())
         .collect();
     let newcomer = world.spawn();
-    world.tell(newcomer, Event::Join(entries));
+    world.tell(newcomer, RingEvent::Join(entries));
     newcomer
 }
 
@@ -64,7 +64,7 @@ fn settle(world: &mut World) {
     assert!(world.violations.is_empty(), "{:?}", world.violations);
 }
 
-/// Who sees whom, for a failure's message.
+/// The neighbours of every peer, for a failure's message.
 fn portrait(world: &World) -> String {
     let mut order = world.living().to_vec();
     order.sort_by_key(|&peer| world.contact(peer).id);
@@ -123,7 +123,7 @@ fn happen(world: &mut World, happening: Happening, dead: &mut Vec<u32>) {
                 .map(|&peer| world.contact(peer).clone())
                 .collect();
             world.revive(peer);
-            world.tell(peer, Event::Join(entries));
+            world.tell(peer, RingEvent::Join(entries));
         }
         Happening::Doze(at) => {
             let peer = pick(world, at);
@@ -171,7 +171,7 @@ proptest! {
         // A newcomer whose entry peers have all died needs another one.
         let entry = world.contact(world.living()[0]).clone();
         for peer in world.living().to_vec() {
-            world.tell(peer, Event::Learned(vec![entry.clone()]));
+            world.tell(peer, RingEvent::Learned(vec![entry.clone()]));
         }
         settle(&mut world);
         for key in keys.into_iter().map(Key::from_bytes) {
@@ -217,8 +217,9 @@ proptest! {
     }
 }
 
-/// What broke the published protocol in Zave's analyses (arXiv 1502.06461 §3 and §4, 1610.01140
-/// §3), each in a ring that is kept as a roster and in one that is kept by Chord.
+/// The event sequences that broke the published protocol in Zave's analyses (arXiv 1502.06461 §3
+/// and §4, 1610.01140 §3), each in a ring that is kept as a roster and in one that is kept by
+/// Chord.
 #[test]
 fn the_known_anomalies_do_not_happen() {
     type Anomaly = (&'static str, fn(&mut World));
@@ -256,7 +257,7 @@ fn the_known_anomalies_do_not_happen() {
             let entry = world.contact(world.living()[0]).clone();
             world.kill(peer);
             world.revive(peer);
-            world.tell(peer, Event::Join(vec![entry]));
+            world.tell(peer, RingEvent::Join(vec![entry]));
         }),
         ("two neighbours die together", |world| {
             let mut order = world.living().to_vec();
@@ -313,12 +314,12 @@ fn two_founders_that_hear_of_each_other_become_one_ring() {
     let mut world = world(7, 0.0);
     for _ in 0..2 {
         let founder = world.spawn();
-        world.tell(founder, Event::Join(Vec::new()));
+        world.tell(founder, RingEvent::Join(Vec::new()));
     }
     world.run_for(ROUND);
     assert_eq!(survey(&world).orphans, 1, "two rings of one");
     let other = world.contact(1).clone();
-    world.tell(0, Event::Learned(vec![other]));
+    world.tell(0, RingEvent::Learned(vec![other]));
     settle(&mut world);
 }
 
@@ -332,7 +333,7 @@ fn peers_that_all_start_at_once_and_only_know_each_other_find_together() {
         .collect();
     peers
         .into_iter()
-        .for_each(|peer| world.tell(peer, Event::Join(everyone.clone())));
+        .for_each(|peer| world.tell(peer, RingEvent::Join(everyone.clone())));
     settle(&mut world);
 }
 
@@ -357,16 +358,16 @@ fn a_ring_of_one_is_found_however_far_away_it_is() {
     }
     settle(&mut world);
     let loner = world.spawn();
-    world.tell(loner, Event::Join(Vec::new()));
+    world.tell(loner, RingEvent::Join(Vec::new()));
     let loner = world.contact(loner).clone();
     for peer in 0..9 {
-        world.tell(peer, Event::Learned(vec![loner.clone()]));
+        world.tell(peer, RingEvent::Learned(vec![loner.clone()]));
     }
     settle(&mut world);
 }
 
-/// Twice as many as a roster holds, or three times: whoever has counted them is not to count them
-/// again and again.
+/// Twice as many as a roster holds, or three times: a peer that has counted them must not count
+/// them again and again.
 #[test]
 fn many_that_join_at_once_cost_each_other_few_messages() {
     for (count, seed) in [(40, 1), (60, 2), (100, 3)] {
@@ -377,7 +378,7 @@ fn many_that_join_at_once_cost_each_other_few_messages() {
         let entry = world.contact(founder).clone();
         for _ in 1..count {
             let newcomer = world.spawn();
-            world.tell(newcomer, Event::Join(vec![entry.clone()]));
+            world.tell(newcomer, RingEvent::Join(vec![entry.clone()]));
         }
         world.run_for(18 * ROUND);
         assert!(

@@ -1,19 +1,19 @@
 //! The simulator's own scenarios, with few peers: every target met, no invariant broken, the same
 //! every time.
 
-use apoidea_chord::sim::{self, Options, Scenario};
+use apoidea_chord::sim::{self, RingSimOptions, Scenario};
 use std::time::Duration;
 
-fn options(scenario: Scenario, peers: usize, seed: u64) -> Options {
+fn options(scenario: Scenario, peers: usize, seed: u64) -> RingSimOptions {
     let lookups = if scenario == Scenario::Dead {
         300
     } else {
         4000
     };
-    Options {
+    RingSimOptions {
         lookups,
         duration: Duration::from_secs(600),
-        ..Options::new(scenario, peers, seed)
+        ..RingSimOptions::new(scenario, peers, seed)
     }
 }
 
@@ -28,7 +28,7 @@ fn every_scenario_meets_its_targets() {
 #[test]
 fn a_lossy_network_costs_time_but_breaks_nothing() {
     for scenario in [Scenario::Crash, Scenario::Growth] {
-        let report = sim::run(&Options {
+        let report = sim::run(&RingSimOptions {
             loss: 0.01,
             ..options(scenario, 200, 2)
         });

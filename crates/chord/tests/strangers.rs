@@ -1,10 +1,10 @@
-//! Whatever a stranger sends: no panic, no loop, no growth, and the own invariants hold.
+//! Arbitrary messages from strangers: no panic, no loop, no growth, and the ring's invariants hold.
 
 use apoidea_chord::{
-    Action, Contact, Event, Freshness, LookupId, Message, Notice, Predecessor, Request, RequestId,
-    Response, Ring, Scale, Settings, Successors, Version,
+    Contact, Freshness, LookupId, Message, Notice, Predecessor, RequestId, Ring, RingAction,
+    RingEvent, RingRequest, RingResponse, Routes, Scale, Settings, Successors, Version,
 };
-use apoidea_model::{Key, PeerId, Time};
+use apoidea_model::{Key, PeerId, Route, Time};
 use proptest::prelude::*;
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus};
 
@@ -17,8 +17,15 @@ fn peer(position: u8) -> Contact {
     bytes[0] = position;
     Contact::new(
         PeerId::at(Key::from_bytes(bytes)),
-        &["192.0.2.1:4433".parse().expect("an address")],
+        &[
+            "192.0.2.1:4433".parse().expect("an address"),
+            Route::Via { relay: relay() },
+        ],
     )
+}
+
+fn relay() -> PeerId {
+    PeerId::at(Key::hash("relay"))
 }
 
 fn contacts() -> impl Strategy<Value = apoidea_chord::Contacts> {
@@ -30,26 +37,24 @@ fn scale() -> impl Strategy<Value = Scale> {
     prop_oneof![Just(Scale::Small), Just(Scale::Large)]
 }
 
-fn request() -> impl Strategy<Value = Request> {
-    let addresses = || peer(0).addresses;
+fn request() -> impl Strategy<Value = RingRequest> {
+    let routes = || peer(0).routes;
     prop_oneof![
-        Just(Request::Ping),
-        Just(Request::Neighbours),
-        (any::<u8>(), any::<u8>()).prop_map(|(at, successors)| Request::Find {
+        Just(RingRequest::Ping),
+        Just(RingRequest::Neighbours),
+        (any::<u8>(), any::<u8>()).prop_map(|(at, successors)| RingRequest::Find {
             key: peer(at).key(),
             successors
         }),
-        any::<u64>().prop_map(move |digest| Request::Roster {
-            addresses: addresses(),
+        any::<u64>().prop_map(move |digest| RingRequest::Roster {
+            routes: routes(),
             digest
         }),
-        Just(Request::Hello {
-            addresses: addresses()
-        }),
+        Just(RingRequest::Hello { routes: routes() }),
         (prop::option::of(any::<u32>()), prop::option::of(contacts())).prop_map(
             move |(known, predecessors)| {
-                Request::Stabilize {
-                    addresses: addresses(),
+                RingRequest::Stabilize {
+                    routes: routes(),
                     known: known.map(Version),
                     predecessors,
                 }
@@ -58,7 +63,7 @@ fn request() -> impl Strategy<Value = Request> {
     ]
 }
 
-fn response() -> impl Strategy<Value = Response> {
+fn response() -> impl Strategy<Value = RingResponse> {
     let predecessor = prop_oneof![
         Just(Predecessor::Unknown),
         Just(Predecessor::You),
@@ -69,30 +74,30 @@ fn response() -> impl Strategy<Value = Response> {
         4 => (any::<u32>(), contacts()).prop_map(|(version, list)| Successors::List(Version(version), list)),
     ];
     prop_oneof![
-        Just(Response::Alive),
-        Just(Response::Busy),
-        Just(Response::Absent),
+        Just(RingResponse::Alive),
+        Just(RingResponse::Busy),
+        Just(RingResponse::Absent),
         (predecessor, successors, scale()).prop_map(|(predecessor, successors, scale)| {
-            Response::Neighbours {
+            RingResponse::Neighbours {
                 predecessor,
                 successors,
                 scale,
             }
         }),
-        (any::<u8>(), contacts()).prop_map(|(from, successors)| Response::Owner {
+        (any::<u8>(), contacts()).prop_map(|(from, successors)| RingResponse::Owner {
             from: peer(from).key(),
             successors
         }),
-        (contacts(), contacts()).prop_map(|(before, after)| Response::Closer { before, after }),
-        contacts().prop_map(|members| Response::Roster { members }),
+        (contacts(), contacts()).prop_map(|(before, after)| RingResponse::Closer { before, after }),
+        contacts().prop_map(|members| RingResponse::Roster { members }),
     ]
 }
 
 /// Answers the newest or an older open request, or any number at all.
 #[derive(Debug, Clone)]
 enum Move {
-    Ask(u8, Request),
-    Answer(usize, Response),
+    Ask(u8, RingRequest),
+    Answer(usize, RingResponse),
     Say(u8, Message),
     Unreachable(u8),
     LookUp(u8),
@@ -126,7 +131,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 1..120)
 }
 
-fn check(ring: &Ring, actions: &[Action]) -> Result<(), TestCaseError> {
+fn check(ring: &Ring, actions: &[RingAction]) -> Result<(), TestCaseError> {
     prop_assert!(actions.len() <= MOST_ACTIONS, "{} actions", actions.len());
     let me = ring.me().key();
     let mut last = me;
@@ -140,7 +145,7 @@ fn check(ring: &Ring, actions: &[Action]) -> Result<(), TestCaseError> {
         last = successor.key();
     }
     for action in actions {
-        if let Action::Send(to, message) = action {
+        if let RingAction::Send(to, message) = action {
             prop_assert!(to.id != ring.me().id, "a message to oneself: {message:?}");
             let bytes = postcard::to_stdvec(message).expect("every message encodes");
             prop_assert!(bytes.len() <= Message::MAX_BYTES);
@@ -167,18 +172,18 @@ proptest! {
         for (number, step) in moves.into_iter().enumerate() {
             let event = match step {
                 Move::Ask(from, request) => {
-                    Event::Received(peer(from).id, Message::Request(RequestId(number as u32), request))
+                    RingEvent::Received(peer(from).id, Message::Request(RequestId(number as u32), request))
                 }
                 Move::Answer(which, response) => match open.len().checked_sub(1 + which) {
                     Some(at) => {
                         let (from, id) = open.swap_remove(at);
-                        Event::Received(from, Message::Response(id, response))
+                        RingEvent::Received(from, Message::Response(id, response))
                     }
-                    None => Event::Timeout,
+                    None => RingEvent::Timeout,
                 },
-                Move::Say(from, message) => Event::Received(peer(from).id, message),
-                Move::Unreachable(at) => Event::Unreachable(peer(at).id),
-                Move::LookUp(at) => Event::Lookup {
+                Move::Say(from, message) => RingEvent::Received(peer(from).id, message),
+                Move::Unreachable(at) => RingEvent::Unreachable(peer(at).id),
+                Move::LookUp(at) => RingEvent::Lookup {
                     id: LookupId(number as u64),
                     key: peer(at).key(),
                     count: number,
@@ -186,15 +191,15 @@ proptest! {
                 },
                 Move::Pass(millis) => {
                     now = now + std::time::Duration::from_millis(millis);
-                    Event::Timeout
+                    RingEvent::Timeout
                 }
-                Move::Leave => Event::Leave,
-                Move::Join(at) => Event::Join(vec![peer(at), peer(at.wrapping_add(50))]),
+                Move::Leave => RingEvent::Leave,
+                Move::Join(at) => RingEvent::Join(vec![peer(at), peer(at.wrapping_add(50))]),
             };
             let actions = ring.handle(event, now, rng);
             check(&ring, &actions)?;
             let requests = actions.iter().filter_map(|action| match action {
-                Action::Send(to, Message::Request(id, _)) => Some((to.id, *id)),
+                RingAction::Send(to, Message::Request(id, _)) => Some((to.id, *id)),
                 _ => None,
             });
             open.extend(requests);
@@ -206,9 +211,26 @@ proptest! {
         if let Ok(message) = postcard::from_bytes::<Message>(&bytes) {
             let rng = &mut Xoshiro256PlusPlus::seed_from_u64(1);
             let mut ring = Ring::new(peer(100), Settings::default());
-            ring.handle(Event::Join(Vec::new()), Time::ZERO, rng);
-            let actions = ring.handle(Event::Received(peer(7).id, message), Time::ZERO, rng);
+            ring.handle(RingEvent::Join(Vec::new()), Time::ZERO, rng);
+            let actions = ring.handle(RingEvent::Received(peer(7).id, message), Time::ZERO, rng);
             prop_assert!(actions.len() <= MOST_ACTIONS);
         }
     }
+}
+
+#[test]
+fn an_asker_that_calls_itself_its_relay_is_kept_without_that_route() {
+    let rng = &mut Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut ring = Ring::new(peer(100), Settings::default());
+    ring.handle(RingEvent::Join(vec![]), Time::ZERO, rng);
+    let asker = peer(7).id;
+    let (own, other) = (Route::Via { relay: asker }, Route::Via { relay: relay() });
+    let routes = Routes::new(&[own, other]);
+    let hello = Message::Request(RequestId(1), RingRequest::Hello { routes });
+    ring.handle(RingEvent::Received(asker, hello), Time::ZERO, rng);
+    let [successor] = ring.successors() else {
+        panic!("{:?}", ring.successors())
+    };
+    assert_eq!(successor.id, asker);
+    assert_eq!(successor.routes.as_slice(), [other]);
 }

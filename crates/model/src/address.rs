@@ -46,7 +46,7 @@ pub fn is_global(address: IpAddr) -> bool {
 /// IPv4 addresses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Network {
+pub struct AddressRange {
     first: IpAddr,
     prefix: u8,
 }
@@ -71,11 +71,11 @@ pub enum InvalidNetwork {
         /// The text as it was written.
         written: String,
         /// The network that was probably meant.
-        network: Network,
+        network: AddressRange,
     },
 }
 
-impl Network {
+impl AddressRange {
     /// Longest spelling that is looked at: a full IPv6 address ending in dotted form, a slash and
     /// three digits.
     const MAX_CHARS: usize = 49;
@@ -124,14 +124,14 @@ impl Network {
             IpAddr::V4(address) => Ipv4Addr::from_bits(address.to_bits() & mask_v4(prefix)).into(),
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & mask_v6(prefix)).into(),
         };
-        Network { first, prefix }
+        AddressRange { first, prefix }
     }
 
     /// `::ffff:10.0.0.0/104` is `10.0.0.0/8`.
     fn unmapped(self) -> Self {
         match (self.first.to_canonical(), self.prefix.checked_sub(96)) {
             (first @ IpAddr::V4(_), Some(prefix)) if self.first.is_ipv6() => {
-                Network { first, prefix }
+                AddressRange { first, prefix }
             }
             _ => self,
         }
@@ -154,7 +154,7 @@ const fn mask_v6(prefix: u8) -> u128 {
     }
 }
 
-impl FromStr for Network {
+impl FromStr for AddressRange {
     type Err = InvalidNetwork;
 
     fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
@@ -174,7 +174,7 @@ impl FromStr for Network {
                 max,
             })?,
         };
-        let network = Network::around(address, prefix);
+        let network = AddressRange::around(address, prefix);
         if network.first != address {
             return Err(InvalidNetwork::HostBits {
                 written: shown(text),
@@ -193,7 +193,7 @@ fn parse_prefix(digits: &str, max: u8) -> Option<u8> {
         .filter(|&prefix| is_number && prefix <= max)
 }
 
-impl TryFrom<String> for Network {
+impl TryFrom<String> for AddressRange {
     type Error = InvalidNetwork;
 
     fn try_from(text: String) -> Result<Self, InvalidNetwork> {
@@ -201,34 +201,34 @@ impl TryFrom<String> for Network {
     }
 }
 
-impl From<Network> for String {
-    fn from(network: Network) -> String {
+impl From<AddressRange> for String {
+    fn from(network: AddressRange) -> String {
         network.to_string()
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for AddressRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.first, self.prefix)
     }
 }
 
-impl fmt::Debug for Network {
+impl fmt::Debug for AddressRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-const fn v4(octets: [u8; 4], prefix: u8) -> Network {
+const fn v4(octets: [u8; 4], prefix: u8) -> AddressRange {
     let [a, b, c, d] = octets;
-    Network {
+    AddressRange {
         first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
         prefix,
     }
 }
 
-const fn v6(bits: u128, prefix: u8) -> Network {
-    Network {
+const fn v6(bits: u128, prefix: u8) -> AddressRange {
+    AddressRange {
         first: IpAddr::V6(Ipv6Addr::from_bits(bits << (128 - prefix))),
         prefix,
     }
@@ -236,7 +236,7 @@ const fn v6(bits: u128, prefix: u8) -> Network {
 
 /// Every special range, the narrower before the wider so that the reason is the more telling one.
 /// IPv6 networks are written as their leading bits alone, cut off after `prefix` bits.
-const SPECIAL: &[(Network, &str)] = &[
+const SPECIAL: &[(AddressRange, &str)] = &[
     (v4([0, 0, 0, 0], 8), "this network (RFC 791)"),
     (v4([10, 0, 0, 0], 8), "private use (RFC 1918)"),
     (
@@ -527,7 +527,7 @@ mod tests {
             ("::/0", "::/0"),
             ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
         ] {
-            assert_eq!(text.parse::<Network>().unwrap().to_string(), canonical);
+            assert_eq!(text.parse::<AddressRange>().unwrap().to_string(), canonical);
         }
     }
 
@@ -555,13 +555,16 @@ mod tests {
                 "10.1.2.3/8 is an address inside a network; the network itself is 10.0.0.0/8",
             ),
         ] {
-            assert_eq!(text.parse::<Network>().unwrap_err().to_string(), complaint);
+            assert_eq!(
+                text.parse::<AddressRange>().unwrap_err().to_string(),
+                complaint
+            );
         }
     }
 
     #[test]
     fn a_network_contains_what_lies_between_its_ends() {
-        let network: Network = "192.168.4.0/22".parse().unwrap();
+        let network: AddressRange = "192.168.4.0/22".parse().unwrap();
         assert_eq!(
             (network.first(), network.last()),
             (ip("192.168.4.0"), ip("192.168.7.255"))
@@ -576,7 +579,12 @@ mod tests {
         ] {
             assert_eq!(network.contains(ip(text)), inside, "{text}");
         }
-        assert!(!"::/0".parse::<Network>().unwrap().contains(ip("10.0.0.1")));
+        assert!(
+            !"::/0"
+                .parse::<AddressRange>()
+                .unwrap()
+                .contains(ip("10.0.0.1"))
+        );
     }
 
     #[test]
@@ -592,7 +600,7 @@ mod tests {
             ("2000::/3", false),
         ] {
             assert_eq!(
-                text.parse::<Network>().unwrap().is_special(),
+                text.parse::<AddressRange>().unwrap().is_special(),
                 special,
                 "{text}"
             );

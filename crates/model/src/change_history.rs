@@ -20,7 +20,7 @@ pub struct ChangeHistory {
 
 /// The content of a page at a visit, compared with the visit before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum PageChange {
     /// It differs.
     Changed,
     /// It is the same.
@@ -37,11 +37,11 @@ impl ChangeHistory {
     };
 
     /// Takes in a visit at `now`, the last one having been at `last`.
-    pub fn note(&mut self, change: Change, last: Time, now: Time) {
+    pub fn note(&mut self, change: PageChange, last: Time, now: Time) {
         let gap = u32::try_from(now.since(last).as_secs()).unwrap_or(u32::MAX);
         self.visits = self.visits.saturating_add(1);
         self.observed_seconds = self.observed_seconds.saturating_add(gap);
-        if change == Change::Changed {
+        if change == PageChange::Changed {
             self.changes = self.changes.saturating_add(1);
             self.changed_after_seconds = self.observed_seconds;
         }
@@ -75,9 +75,9 @@ mod tests {
     #[test]
     fn a_history_counts_visits_changes_and_time() {
         let mut history = ChangeHistory::FIRST;
-        history.note(Change::Unchanged, day(10), day(12));
-        history.note(Change::Changed, day(12), day(15));
-        history.note(Change::Unchanged, day(15), day(20));
+        history.note(PageChange::Unchanged, day(10), day(12));
+        history.note(PageChange::Changed, day(12), day(15));
+        history.note(PageChange::Unchanged, day(15), day(20));
         assert_eq!((history.visits, history.changes), (4, 1));
         assert_eq!(history.observed(), Duration::from_secs(10 * DAY));
         assert_eq!(u64::from(history.changed_after_seconds), 5 * DAY);
@@ -89,18 +89,18 @@ mod tests {
             visits: u32::MAX,
             ..ChangeHistory::FIRST
         };
-        history.note(Change::Changed, day(10), day(9));
+        history.note(PageChange::Changed, day(10), day(9));
         assert_eq!(history.observed_seconds, 0);
-        history.note(Change::Changed, Time::ZERO, Time::NEVER);
-        history.note(Change::Changed, Time::ZERO, Time::NEVER);
+        history.note(PageChange::Changed, Time::ZERO, Time::NEVER);
+        history.note(PageChange::Changed, Time::ZERO, Time::NEVER);
         assert_eq!(history.observed_seconds, u32::MAX);
     }
 
     #[test]
     fn replicas_join_to_the_same_history_in_any_order() {
         let (mut a, mut b) = (ChangeHistory::FIRST, ChangeHistory::FIRST);
-        a.note(Change::Changed, day(1), day(2));
-        b.note(Change::Unchanged, day(1), day(5));
+        a.note(PageChange::Changed, day(1), day(2));
+        b.note(PageChange::Unchanged, day(1), day(5));
         let mut joined = a;
         joined.join(&b);
         b.join(&a);

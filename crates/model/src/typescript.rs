@@ -1,6 +1,6 @@
 //! The nouns as they look in JSON, for the dashboard's generated types.
 
-use crate::{Domain, Key, PageUrl, PeerId, Time};
+use crate::{Domain, Key, PageUrl, PeerId, Route, Time};
 use ts_rs::{Config, TS};
 
 macro_rules! plain {
@@ -25,5 +25,6 @@ plain! {
     Key: "string",
     PageUrl: "string",
     PeerId: "string",
+    Route: "string",
     Time: "number",
 }

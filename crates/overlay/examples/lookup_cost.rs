@@ -1,4 +1,4 @@
-//! What a lookup costs over real QUIC: from memory (warm), and by the owner's own word (fresh).
+//! The cost of a lookup over real QUIC: from memory (warm), and by the owner's own word (fresh).
 //!
 //! Run with `cargo run --release -p apoidea-overlay --example lookup_cost [peers] [seconds per
 //! row]`. All peers live in this process, each with its own transport on loopback, so a fresh
@@ -6,8 +6,8 @@
 
 use apoidea_model::Key;
 use apoidea_overlay::{
-    AddressBook, AddressPolicy, Chord, ChordSettings, EntryPoint, Identity, Kind, Limits,
-    LocalDiscovery, Overlay, Place, Rate, RingSettings, Settings, Silent,
+    AddressBook, AddressPolicy, Chord, ChordSettings, EntryPlace, EntryPoint, Identity, Kind,
+    Limits, LocalDiscovery, Overlay, Rate, RingSettings, Silent, TransportSettings,
 };
 use futures::{StreamExt, stream};
 use std::{
@@ -32,20 +32,20 @@ fn start(number: u8, entry: Option<&Chord>) -> Chord {
     };
     let limits = Limits {
         peer_rate: open,
-        neighbourhood_rate: open,
+        origin_rate: open,
         newcomer_rate: open,
         ..Limits::default()
     };
-    let settings = Settings {
+    let settings = TransportSettings {
         listen: vec![(Ipv4Addr::new(127, 99, number, 1), 0).into()],
         addresses: AddressPolicy::Private,
         limits,
-        ..Settings::default()
+        ..TransportSettings::default()
     };
     let entry = entry.map(|chord| chord.transport().local_addresses()[0]);
     let entry = entry.map(|address| EntryPoint {
         id: None,
-        place: Place::Address(address),
+        place: EntryPlace::Address(address),
     });
     let ring = RingSettings {
         stabilize_every: Duration::from_secs(1),

@@ -1,7 +1,7 @@
 //! A ring that anyone may join: [`apoidea_chord::Ring`] driven over the transport.
 //!
-//! One task owns the ring ([`actor`]); another finds a way in and back in ([`bootstrap`]). This
-//! file is the face that both show to the crawler.
+//! One task owns the ring ([`actor`]). Another finds a way in and back in ([`bootstrap`]). This
+//! file is the handle that the crawler uses.
 
 mod actor;
 mod bootstrap;
@@ -9,16 +9,16 @@ mod entry_point;
 mod local_network;
 mod mailbox;
 
-pub use entry_point::{EntryPoint, InvalidEntryPoint, Place};
+pub use entry_point::{EntryPlace, EntryPoint, InvalidEntryPoint};
 #[cfg(feature = "fuzzing")]
 pub(crate) use mailbox::{decode, encode};
 
 use crate::{
-    AddressBook, Identity, Kind, LookupError, Overlay, Refusal, RequestError, Service, Settings,
-    StartError, Transport, overlay::ARC_CHANGES,
+    AddressBook, Identity, Kind, LookupError, Overlay, OverlayStartError, Refusal, RequestError,
+    Service, Transport, TransportSettings, overlay::ARC_CHANGES,
 };
-use actor::Actor;
-use apoidea_chord::{Arc as RingArc, ArcChange, Freshness, Phase, Status};
+use actor::{Actor, MeasuredRoundTrips};
+use apoidea_chord::{Arc as RingArc, ArcChange, Freshness, Phase, RingStatus};
 use apoidea_model::{Key, PeerId};
 use bootstrap::Bootstrap;
 use bytes::Bytes;
@@ -35,25 +35,25 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// Longest that a lookup may take: a dozen hops with a timeout or two.
 const LOOKUP_DEADLINE: Duration = Duration::from_secs(10);
 
-/// What can be chosen about the ring.
+/// The settings of a member of the ring.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChordSettings {
-    /// Where to enter the ring; a few at random are tried at a time. Peers remembered from the last
-    /// run are tried too.
+    /// The places to enter the ring; a few at random are tried at a time. Peers remembered from the
+    /// last run are tried too.
     pub entry_points: Vec<EntryPoint>,
-    /// Are peers looked for on the local network?
+    /// Whether peers are looked for on the local network.
     pub local_network: LocalDiscovery,
     /// Addresses under which others can reach this peer, if it cannot find them out itself.
     pub advertise: Vec<SocketAddr>,
     /// The ring's own parameters.
     pub ring: apoidea_chord::Settings,
-    /// When to look for the ring.
+    /// The time to look for the ring.
     #[serde(skip)]
     pub setting_out: SettingOut,
 }
 
-/// When a peer looks for the ring.
+/// The time at which a peer looks for the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SettingOut {
     /// As soon as it starts.
@@ -63,7 +63,7 @@ pub enum SettingOut {
     WhenTold,
 }
 
-/// Are peers looked for on the local network?
+/// Whether peers are looked for on the local network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LocalDiscovery {
@@ -76,10 +76,10 @@ pub enum LocalDiscovery {
 
 /// This peer's place in the ring, in short.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Standing {
+pub struct RingStanding {
     /// Alone, joining, a member.
     pub phase: Phase,
-    /// What this peer owns.
+    /// The arc that this peer owns.
     pub arc: Option<RingArc>,
     /// Members of the ring, as far as can be told from here.
     pub size_estimate: f64,
@@ -89,7 +89,8 @@ pub struct Standing {
 pub struct Chord {
     transport: Transport,
     mailbox: Mailbox,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<RingStanding>,
+    round_trips: watch::Receiver<MeasuredRoundTrips>,
     changes: broadcast::Sender<ArcChange>,
     /// Rung to enter again after leaving.
     again: Arc<Notify>,
@@ -97,22 +98,22 @@ pub struct Chord {
 }
 
 impl Chord {
-    /// Begins to listen and to answer, and sets out to join. The book is what the last run
-    /// remembered.
+    /// Begins to listen and to answer, and sets out to join. The book holds the peers remembered
+    /// from the last run.
     pub fn start(
         identity: Identity,
-        transport: Settings,
+        transport: TransportSettings,
         chord: ChordSettings,
         book: AddressBook,
         service: Arc<dyn Service>,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, OverlayStartError> {
         let (mailbox, commands) = mailbox::open();
         let doorman = Arc::new(Doorman::new(mailbox.clone(), service));
         let network = transport.network.clone();
         let transport = Transport::start(identity, transport, book, doorman)?;
         let changes = broadcast::Sender::new(ARC_CHANGES);
         let stop = CancellationToken::new();
-        let (actor, standing) = Actor::new(
+        let (actor, standing, round_trips) = Actor::new(
             transport.clone(),
             mailbox.clone(),
             commands,
@@ -134,6 +135,7 @@ impl Chord {
             transport,
             mailbox,
             standing,
+            round_trips,
             changes,
             again,
             _stop: stop.drop_guard(),
@@ -146,12 +148,12 @@ impl Chord {
     }
 
     /// This peer's place in the ring now and whenever it changes.
-    pub fn standing(&self) -> watch::Receiver<Standing> {
+    pub fn standing(&self) -> watch::Receiver<RingStanding> {
         self.standing.clone()
     }
 
     /// Everything that the ring shows of itself; none after shutting down.
-    pub async fn status(&self) -> Option<Status> {
+    pub async fn status(&self) -> Option<RingStatus> {
         let (reply, status) = oneshot::channel();
         self.mailbox.send(Command::Status(reply)).await;
         status.await.ok()
@@ -162,8 +164,8 @@ impl Chord {
         self.look_up(key, count, Freshness::Fresh).await
     }
 
-    /// Gives the place in the ring up and tells the neighbours. Questions are still answered, so
-    /// that they can fetch what they need to take over.
+    /// Gives the place in the ring up and tells the neighbours. Requests are still answered, so
+    /// that the neighbours can fetch the replicas that they take over.
     pub async fn leave(&self) {
         let (reply, left) = oneshot::channel();
         self.mailbox.send(Command::Leave(reply)).await;
@@ -239,6 +241,11 @@ impl Overlay for Chord {
             }
             answer
         })
+    }
+
+    fn round_trip(&self, peer: PeerId) -> Option<Duration> {
+        let measured = self.round_trips.borrow().get(&peer).copied();
+        measured.or_else(|| self.transport.round_trip(peer))
     }
 
     fn arc_changes(&self) -> broadcast::Receiver<ArcChange> {

@@ -1,5 +1,4 @@
-//! The time that is passed into the pure parts: it never runs backwards, and it goes on while the
-//! machine sleeps.
+//! The clock for the pure parts. It never runs backwards, and it goes on while the machine sleeps.
 //!
 //! Neither of the system's clocks does both: the wall clock can be set back, and the monotonic one
 //! stands still during sleep on some systems.
@@ -7,7 +6,7 @@
 use apoidea_model::Time;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How far the wall clock must run ahead of the monotonic one to count as sleep: more than a clock
+/// Least lead of the wall clock over the monotonic one that counts as sleep: more than a clock
 /// service's steps, less than the time after which others give a connection up.
 const SLEEP: Duration = Duration::from_secs(30);
 
@@ -36,7 +35,7 @@ impl Clock {
         self.time
     }
 
-    /// How much time has passed since it was last asked, sleep included.
+    /// The time since the last reading, sleep included.
     pub fn lap(&mut self) -> Duration {
         let before = self.time;
         self.now().since(before)

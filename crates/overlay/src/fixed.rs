@@ -1,8 +1,9 @@
 //! A network whose members are known beforehand: one company's machines, one laboratory's, one
 //! test's.
 //!
-//! Everyone has the same list and so computes the same owners without asking. Who is down is found
-//! out by asking; its keys then belong to the next member clockwise, and come back when it does.
+//! All members have the same list, so they compute the same owners without asking. Each asks the
+//! others from time to time whether they are there. The keys of a member that is down belong to the
+//! next member clockwise, and come back when it does.
 
 mod circle;
 mod member;
@@ -10,8 +11,8 @@ mod member;
 pub use member::Member;
 
 use crate::{
-    AddressBook, Identity, Kind, LookupError, Overlay, RequestError, Service, Settings, Source,
-    StartError, Transport, overlay::ARC_CHANGES,
+    AddressBook, Identity, Kind, LookupError, Overlay, OverlayStartError, RequestError, Service,
+    Source, Transport, TransportSettings, lock::lock, overlay::ARC_CHANGES,
 };
 use apoidea_chord::ArcChange;
 use apoidea_model::{Key, PeerId};
@@ -21,7 +22,7 @@ use futures::future::BoxFuture;
 use rand::RngExt;
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::{
@@ -33,7 +34,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// Members asked at a time whether they are there.
 const PROBES: usize = 16;
 
-/// What can be chosen about a fixed network.
+/// The settings of a fixed network.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FixedSettings {
@@ -65,7 +66,7 @@ struct Shared {
     transport: Transport,
     circle: Circle,
     probes: Semaphore,
-    down: RwLock<Arc<HashSet<PeerId>>>,
+    down: Mutex<Arc<HashSet<PeerId>>>,
     changes: broadcast::Sender<ArcChange>,
 }
 
@@ -73,10 +74,10 @@ impl Fixed {
     /// Begins to listen, to answer and to watch over the other members.
     pub fn start(
         identity: Identity,
-        transport: Settings,
+        transport: TransportSettings,
         fixed: FixedSettings,
         service: Arc<dyn Service>,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, OverlayStartError> {
         let transport = Transport::start(identity, transport, AddressBook::default(), service)?;
         Ok(Self::over(transport, &fixed))
     }
@@ -102,7 +103,7 @@ impl Fixed {
             transport,
             circle: Circle::new(&fixed.members),
             probes: Semaphore::new(PROBES),
-            down: RwLock::default(),
+            down: Mutex::default(),
             changes: broadcast::Sender::new(ARC_CHANGES),
         });
         let stop = CancellationToken::new();
@@ -123,7 +124,7 @@ impl Fixed {
         &self.shared.transport
     }
 
-    /// How many members there are, this one included.
+    /// The number of members, this one included.
     pub fn size(&self) -> usize {
         self.others.len() + 1
     }
@@ -169,6 +170,10 @@ impl Overlay for Fixed {
         })
     }
 
+    fn round_trip(&self, peer: PeerId) -> Option<Duration> {
+        self.shared.transport.round_trip(peer)
+    }
+
     fn arc_changes(&self) -> broadcast::Receiver<ArcChange> {
         self.shared.changes.subscribe()
     }
@@ -176,10 +181,7 @@ impl Overlay for Fixed {
 
 impl Shared {
     fn down(&self) -> Arc<HashSet<PeerId>> {
-        self.down
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.down).clone()
     }
 
     /// Asks a member from time to time whether it is there, and at once when it is suspected not to
@@ -211,7 +213,7 @@ impl Shared {
     }
 
     fn note(&self, id: PeerId, presence: Presence) {
-        let mut down = self.down.write().unwrap_or_else(PoisonError::into_inner);
+        let mut down = lock(&self.down);
         let mut after = down.as_ref().clone();
         let has_changed = match presence {
             Presence::Up => after.remove(&id),
@@ -231,7 +233,7 @@ impl Shared {
     }
 }
 
-/// What a question to a member brought to light.
+/// The result of asking a member whether it is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Up,

@@ -1,8 +1,8 @@
-//! Who this peer is: an Ed25519 key, made on first start and kept in one file that only its owner
-//! can read.
+//! The identity of this peer: an Ed25519 key, made on first start and kept in one file that only
+//! the user can read.
 //!
 //! The file is the key in PKCS#8 form and nothing else. It is written whole or not at all, and
-//! never overwritten: of two processes that start at once, both end up with the key of the first.
+//! never overwritten. If two processes start at once, both end up with the key of the first.
 
 use apoidea_model::PeerId;
 use rustls::{
@@ -33,11 +33,11 @@ pub enum IdentityError {
     /// The file system refused.
     #[error("cannot {action} the identity file {path}: {source}")]
     File {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Others can read the file, so the key may be known to them.

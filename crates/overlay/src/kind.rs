@@ -1,4 +1,4 @@
-//! What a request is about, as one byte on the wire.
+//! The kind of a request, one byte on the wire.
 //!
 //! The overlay keeps the first few numbers to itself; all others belong to the crate above, which
 //! gives them meaning.
@@ -13,13 +13,13 @@ pub struct Kind(u8);
 impl Kind {
     /// The first exchange on every connection.
     pub const HELLO: Kind = Kind(0);
-    /// Are you there? Answered by the transport itself with nothing.
+    /// Asks whether the peer is there. The transport itself answers, with an empty body.
     pub const PING: Kind = Kind(1);
     /// A message of the ring.
     pub const RING: Kind = Kind(2);
     /// The first number that the crate above may use.
     pub const FIRST_FREE: u8 = 16;
-    /// How many kinds one byte can tell apart.
+    /// Number of kinds that one byte can tell apart.
     pub const COUNT: usize = 256;
 
     /// The crate above's kind number `index`, counted from zero; there are 240.
@@ -44,7 +44,7 @@ impl Kind {
         self.0
     }
 
-    /// Does the overlay answer this kind itself?
+    /// Whether the overlay answers this kind itself.
     pub const fn is_reserved(self) -> bool {
         self.0 < Self::FIRST_FREE
     }

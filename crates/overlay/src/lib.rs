@@ -1,11 +1,11 @@
-//! How peers find and reach each other.
+//! The overlay: peers find and reach each other by id.
 //!
-//! [`Overlay`] is what the crawler needs of any lookup system: who is responsible for a key, and a
-//! way to ask that peer something. [`Fixed`] answers from a known list of members, [`Chord`] from a
-//! ring that anyone may join. Both speak through one [`Transport`]: QUIC between peers that prove
-//! who they are by their keys.
+//! [`Overlay`] is the crawler's view of any lookup system: it names the peers responsible for a
+//! key, and carries requests to them. [`Fixed`] answers from a known list of members, [`Chord`]
+//! from a ring that anyone may join. Both use one [`Transport`]: QUIC between peers that prove
+//! their ids by their keys.
 //!
-//! What the requests mean is left to the crate above, which registers a [`Service`].
+//! The meaning of requests is left to the crate above, which registers a [`Service`].
 
 mod chord;
 mod clock;
@@ -14,14 +14,15 @@ mod fixed;
 pub mod fuzzing;
 mod identity;
 mod kind;
+mod lock;
 mod overlay;
 mod service;
 mod transport;
 
 pub use apoidea_chord::{Arc, ArcChange, Contact, Phase, Settings as RingSettings};
 pub use chord::{
-    Chord, ChordSettings, EntryPoint, InvalidEntryPoint, LocalDiscovery, Place, SettingOut,
-    Standing,
+    Chord, ChordSettings, EntryPlace, EntryPoint, InvalidEntryPoint, LocalDiscovery, RingStanding,
+    SettingOut,
 };
 pub use fixed::{Fixed, FixedSettings, Member};
 pub use identity::{Identity, IdentityError};
@@ -29,7 +30,7 @@ pub use kind::Kind;
 pub use overlay::{LookupError, Overlay, RequestError};
 pub use service::{Refusal, Request, Service, Silent};
 pub use transport::{
-    AddressBook, AddressPolicy, Bandwidth, Capabilities, DialError, Dialler, Entry,
-    InvalidNetworkId, KindTotals, Limits, MAX_BODY_BYTES, NetworkId, PeerView, Rate, Settings,
-    Sockets, Source, StartError, TlsError, Traffic, Transport,
+    AddressBook, AddressPolicy, Bandwidth, Capabilities, DialError, Dialler, InvalidNetworkId,
+    KindTotals, KnownPeer, Limits, MAX_BODY_BYTES, NetworkId, OverlayStartError, PeerView, Rate,
+    Sockets, Source, TlsError, Traffic, Transport, TransportSettings,
 };

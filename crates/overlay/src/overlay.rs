@@ -1,6 +1,6 @@
-//! What the crawler needs of any lookup system, and no more.
+//! The trait that the crawler uses, whichever lookup system is underneath.
 //!
-//! Peers are addressed by [`PeerId`] throughout: addresses change, are learned, and may lead
+//! Peers are named by [`PeerId`] throughout. The routes to them are learned, change, and may lead
 //! through a relay.
 
 use crate::{Kind, Refusal};
@@ -20,7 +20,7 @@ pub trait Overlay: Send + Sync + 'static {
     /// exist.
     fn owners(&self, key: Key, count: usize) -> BoxFuture<'_, Result<Vec<PeerId>, LookupError>>;
 
-    /// Is this peer the owner of `key`, as far as it knows now?
+    /// Whether this peer is the owner of `key`, as far as it knows now.
     fn owns(&self, key: Key) -> bool;
 
     /// Asks a peer something. Dropping the future cancels the request at both ends.
@@ -31,12 +31,16 @@ pub trait Overlay: Send + Sync + 'static {
         body: Bytes,
     ) -> BoxFuture<'_, Result<Bytes, RequestError>>;
 
+    /// The time that a message to this peer and its answer take together, as far as it was
+    /// measured: zero to this peer itself, none to a peer that was not asked lately.
+    fn round_trip(&self, peer: PeerId) -> Option<Duration>;
+
     /// Tells from now on which parts of the ring this peer gained or lost. A receiver that lagged
     /// has missed some and must compare everything it holds with its owners.
     fn arc_changes(&self) -> broadcast::Receiver<ArcChange>;
 }
 
-/// How many arc changes wait for a slow receiver before it counts as lagging.
+/// Arc changes that wait for a slow receiver before it counts as lagging.
 pub(crate) const ARC_CHANGES: usize = 1024;
 
 /// Why the peers responsible for a key are not known.
@@ -86,7 +90,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// Does this say that the peer itself is gone, rather than that it did not like the request?
+    /// Whether the peer itself is gone, rather than unwilling to answer this request.
     pub fn is_absence(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! The other end of a request: what this peer does when another one asks.
+//! The other end of a request: the service that answers it.
 
 use crate::Kind;
 use apoidea_model::PeerId;
@@ -6,13 +6,13 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-/// One question of another peer. The transport has bounded its size; its bytes are a stranger's all
-/// the same.
+/// One request of another peer. The transport has bounded its size. Its bytes are still a
+/// stranger's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What it is about.
+    /// Its kind.
     pub kind: Kind,
-    /// What it says.
+    /// Its content.
     pub body: Bytes,
 }
 
@@ -34,8 +34,8 @@ pub enum Refusal {
 }
 
 /// Answers requests. Every call holds a slot until it returns, and there are boundedly many slots:
-/// a slow service slows its callers down, it never piles them up. A caller that went away drops the
-/// future.
+/// a slow service slows its callers down and never piles them up. When a caller goes away, its
+/// future is dropped.
 pub trait Service: Send + Sync + 'static {
     /// Answers one request of the peer `from`, whose identity is proven.
     fn answer(&self, from: PeerId, request: Request) -> BoxFuture<'_, Result<Bytes, Refusal>>;

@@ -1,11 +1,10 @@
-//! QUIC between peers that prove who they are by their keys.
+//! QUIC between peers that prove their ids by their keys.
 //!
-//! A peer is asked by its id; which address that is, whether a connection exists already and who
-//! made it is decided here. One request is one bidirectional stream with one frame each way. A peer
-//! is a stranger: everything it can make this side hold, wait for or compute is bounded by
-//! [`Limits`].
+//! A peer is asked by its id. The transport finds the route, reuses a connection or makes one. One
+//! request is one bidirectional stream with one frame each way. A peer is a stranger: [`Limits`]
+//! bound everything that it can make this side hold, wait for or compute.
 //!
-//! Left to others: who is responsible for what, and what requests mean.
+//! The owners of keys and the meaning of requests are left to others.
 
 mod address_book;
 mod address_policy;
@@ -19,6 +18,7 @@ mod greet;
 mod handshakes;
 mod hello;
 mod link;
+mod origin;
 mod port;
 mod serve;
 mod settings;
@@ -29,7 +29,7 @@ mod throttle;
 mod tls;
 mod view;
 
-pub use address_book::{AddressBook, Entry, Source};
+pub use address_book::{AddressBook, KnownPeer, Source};
 pub use address_policy::AddressPolicy;
 pub use counters::{KindTotals, Traffic};
 pub use dial::DialError;
@@ -39,16 +39,16 @@ pub use frame::MAX_BODY_BYTES;
 pub(crate) use hello::Hello;
 pub use hello::{Capabilities, InvalidNetworkId, NetworkId};
 pub use link::Dialler;
-pub use settings::{Limits, Rate, Settings, Sockets};
+pub use settings::{Limits, Rate, Sockets, TransportSettings};
 pub use throttle::Bandwidth;
 pub use tls::TlsError;
 pub use view::PeerView;
 
-use crate::{Identity, Kind, Request, RequestError, Service};
-use apoidea_model::PeerId;
+use crate::{Identity, Kind, Request, RequestError, Service, lock::lock};
+use apoidea_model::{PeerId, Route};
 use bytes::Bytes;
 use close::Close;
-use counters::{Counters, Event};
+use counters::{TrafficCounters, TransportEvent};
 use dial::Dial;
 use gate::Gate;
 use handshakes::Handshakes;
@@ -59,7 +59,7 @@ use std::{
     future::Future,
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 use table::{Placed, Table};
 use throttle::{Throttle, Way};
@@ -81,16 +81,16 @@ pub struct Transport {
 
 /// Why a transport could not be started.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum OverlayStartError {
     /// Nothing to listen on.
     #[error("no address to listen on was given")]
     NoAddress,
-    /// None of the addresses could be listened on; this is what the last one said.
+    /// None of the addresses could be listened on; this is the error of the last one.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The cryptography is not usable.
@@ -100,7 +100,7 @@ pub enum StartError {
 
 pub(crate) struct Inner {
     identity: Identity,
-    settings: Settings,
+    settings: TransportSettings,
     service: Arc<dyn Service>,
     incarnation: u64,
     client: quinn::ClientConfig,
@@ -110,7 +110,7 @@ pub(crate) struct Inner {
     gate: Mutex<Gate>,
     dials: Mutex<HashMap<PeerId, Dial>>,
     observed: Mutex<Observed>,
-    counters: Counters,
+    counters: TrafficCounters,
     handshakes: Handshakes,
     throttle: Throttle,
     slots: Semaphore,
@@ -120,13 +120,13 @@ pub(crate) struct Inner {
 }
 
 impl Transport {
-    /// Begins to listen and to answer. The book is what the last run remembered.
+    /// Begins to listen and to answer. The book holds the peers remembered from the last run.
     pub fn start(
         identity: Identity,
-        settings: Settings,
+        settings: TransportSettings,
         book: AddressBook,
         service: Arc<dyn Service>,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, OverlayStartError> {
         let config = Arc::new(port::transport_config(&settings.limits));
         let mut client = quinn::ClientConfig::new(Arc::new(tls::client(&identity)?));
         client.transport_config(config.clone());
@@ -139,7 +139,7 @@ impl Transport {
             table: Mutex::new(Table::new(identity.id(), limits)),
             gate: Mutex::new(Gate::new(
                 limits.peer_rate,
-                limits.neighbourhood_rate,
+                limits.origin_rate,
                 limits.newcomer_rate,
             )),
             identity,
@@ -151,7 +151,7 @@ impl Transport {
             book: Mutex::new(book),
             dials: Mutex::default(),
             observed: Mutex::default(),
-            counters: Counters::default(),
+            counters: TrafficCounters::default(),
             handshakes: Handshakes::default(),
             throttle: Throttle::default(),
             slots: Semaphore::new(Limits::SERVING),
@@ -187,14 +187,14 @@ impl Transport {
             .unwrap_or(Err(RequestError::TimedOut(deadline)))
     }
 
-    /// Is the peer there? Connects if need be.
+    /// Asks whether the peer is there; connects if need be.
     pub async fn ping(&self, peer: PeerId) -> Result<(), RequestError> {
         self.request(peer, Kind::PING, Bytes::new())
             .await
             .map(|_| ())
     }
 
-    /// Dials an address without knowing who lives there; only for addresses that the user gave.
+    /// Dials an address without knowing the peer there; only for addresses that the user gave.
     pub async fn meet(&self, address: SocketAddr) -> Result<PeerId, DialError> {
         self.inner
             .dial_one(address, Expected::Anyone)
@@ -202,46 +202,55 @@ impl Transport {
             .map(|link| link.peer)
     }
 
-    /// Takes note of where a peer may be found.
+    /// Takes note of the ways to a peer.
     pub fn learn(
         &self,
         peer: PeerId,
-        addresses: impl IntoIterator<Item = SocketAddr>,
+        routes: impl IntoIterator<Item = impl Into<Route>>,
         source: Source,
     ) {
         if peer == self.me() {
             return;
         }
         let mut book = self.inner.book();
-        for address in addresses.into_iter().take(AddressBook::ADDRESSES) {
-            book.learn(peer, address, source);
+        for route in routes.into_iter().take(AddressBook::ROUTES) {
+            book.learn(peer, route.into(), source);
         }
     }
 
-    /// The addresses under which a peer would be dialled, best first.
-    pub fn addresses(&self, peer: PeerId) -> Vec<SocketAddr> {
+    /// The routes on which a peer would be dialled, best first.
+    pub fn routes(&self, peer: PeerId) -> Vec<Route> {
         self.inner
             .book()
-            .addresses(peer, self.inner.settings.addresses)
+            .routes(peer, self.inner.settings.addresses)
     }
 
-    /// Which addresses that others supply may be dialled.
+    /// The smoothed round trip to a peer, as QUIC measures it; none without a connection.
+    pub fn round_trip(&self, peer: PeerId) -> Option<time::Duration> {
+        if peer == self.me() {
+            return Some(time::Duration::ZERO);
+        }
+        let link = self.inner.table().link(peer)?;
+        Some(link.connection.rtt())
+    }
+
+    /// The policy about addresses that others supply.
     pub fn policy(&self) -> AddressPolicy {
         self.inner.settings.addresses
     }
 
-    /// What to remember until the next run.
-    pub fn address_book(&self) -> Vec<Entry> {
+    /// The peers to remember until the next run.
+    pub fn address_book(&self) -> Vec<KnownPeer> {
         self.inner.book().snapshot()
     }
 
-    /// Says which peers' connections are to be kept alive and never evicted, replacing what was
-    /// said before. Only the first [`Limits::USEFUL`] count.
+    /// Names the peers whose connections are kept alive and never evicted, in place of those named
+    /// before. Only the first [`Limits::USEFUL`] count.
     pub fn mark_useful(&self, peers: impl IntoIterator<Item = PeerId>) {
         self.inner.table().mark_useful(peers);
     }
 
-    /// Is there a connection to this peer?
+    /// Whether there is a connection to this peer.
     pub fn is_connected(&self, peer: PeerId) -> bool {
         self.inner.table().link(peer).is_some()
     }
@@ -255,7 +264,7 @@ impl Transport {
             .collect()
     }
 
-    /// Limits what the crawler's requests and answers may use from now on; the overlay's own
+    /// Limits the bandwidth of the crawler's requests and answers from now on; the overlay's own
     /// messages are exempt.
     pub fn limit_bandwidth(&self, bandwidth: Bandwidth) {
         self.inner.throttle.set(bandwidth);
@@ -288,17 +297,17 @@ impl Transport {
 }
 
 fn open_ports(
-    settings: &Settings,
+    settings: &TransportSettings,
     server: &quinn::ServerConfig,
-) -> Result<Vec<Arc<Port>>, StartError> {
-    let mut failed = StartError::NoAddress;
+) -> Result<Vec<Arc<Port>>, OverlayStartError> {
+    let mut failed = OverlayStartError::NoAddress;
     let mut ports = Vec::new();
     for &address in &settings.listen {
         match Port::open(address, settings.sockets, server.clone()) {
             Ok(port) => ports.push(Arc::new(port)),
             Err(source) => {
                 tracing::warn!(%address, error = %source, "cannot listen");
-                failed = StartError::Listen { address, source };
+                failed = OverlayStartError::Listen { address, source };
             }
         }
     }
@@ -371,12 +380,12 @@ impl Inner {
         }
     }
 
-    /// Puts a new connection to use; what is returned is the one to use from now on.
+    /// Puts a new connection to use; returns the connection to use from now on.
     fn place(self: &Arc<Self>, link: Link) -> Option<Arc<Link>> {
         let link = Arc::new(link);
         let placed = self.table().place(link.clone());
         if matches!(placed, Placed::Full) {
-            self.counters.note(Event::TurnedAway);
+            self.counters.note(TransportEvent::TurnedAway);
             link.close(Close::Full);
             return None;
         }
@@ -384,7 +393,7 @@ impl Inner {
         match placed {
             Placed::Kept { replaced, evicted } => {
                 if let Some(evicted) = evicted {
-                    self.counters.note(Event::Evicted);
+                    self.counters.note(TransportEvent::Evicted);
                     evicted.close(Close::Full);
                 }
                 if let Some(replaced) = replaced {
@@ -400,7 +409,7 @@ impl Inner {
         }
     }
 
-    /// Lets what is under way on a connection finish before it is closed.
+    /// Lets the requests on a connection finish before it is closed.
     fn retire(self: &Arc<Self>, link: Arc<Link>) {
         let grace = self.settings.limits.request_deadline();
         let stop = self.stop.clone();
@@ -442,7 +451,7 @@ impl Inner {
         .await;
     }
 
-    fn hello(&self, observed: SocketAddr) -> Hello {
+    fn hello(&self, observed: Route) -> Hello {
         Hello {
             network: self.settings.network.clone(),
             incarnation: self.incarnation,
@@ -460,8 +469,13 @@ impl Inner {
         self.tasks.spawn(task);
     }
 
-    fn note_observed(&self, address: SocketAddr, by: PeerId) {
-        lock(&self.observed).note(address, by);
+    /// Takes note of how the other side of a link sees this peer. Both ends of a direct connection
+    /// are direct, so anything else would be a lie.
+    fn note_observed(&self, link: &Link) {
+        let observed = link.hello.observed;
+        if observed.relay().is_some() == link.route().relay().is_some() {
+            lock(&self.observed).note(observed, link.peer);
+        }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -479,11 +493,6 @@ impl Inner {
     fn dials(&self) -> MutexGuard<'_, HashMap<PeerId, Dial>> {
         lock(&self.dials)
     }
-}
-
-/// None of the locks is held across code that can fail half-way, so a poisoned one is still whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn request_error(error: AskError) -> RequestError {

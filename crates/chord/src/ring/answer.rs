@@ -1,17 +1,19 @@
-//! Answering: what a peer says about itself and the ring to whoever asks.
+//! Answering: a peer tells an asker about itself and about the ring.
 
 use super::{Operation, Ring, Turn};
 use crate::{
     Contact,
-    contact::{Addresses, Contacts},
+    contact::{Contacts, Routes},
     event::Phase,
-    message::{Message, Predecessor, Request, RequestId, Response, Scale, Successors, Version},
+    message::{
+        Message, Predecessor, RequestId, RingRequest, RingResponse, Scale, Successors, Version,
+    },
 };
 use apoidea_model::{Key, PeerId, Time};
 
-/// How many peers around a key are wanted at most.
+/// The number of peers around a key that are wanted at most.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reach {
+pub(super) struct Breadth {
     /// Before the key, if nobody after it is known.
     before: usize,
     /// Before the key, next to those after it.
@@ -20,20 +22,20 @@ pub(super) struct Reach {
     after: usize,
 }
 
-/// What an answer names: with half of the ring dead, one answer in 256 names nobody who is alive.
-const ANSWER: Reach = Reach {
+/// The peers in an answer. With half of the ring dead, one answer in 256 names nobody who is alive.
+const ANSWER: Breadth = Breadth {
     before: 8,
     around: 3,
     after: 8,
 };
-/// What a redirect names.
-pub(super) const ONE: Reach = Reach {
+/// The peers in a redirect.
+pub(super) const ONE: Breadth = Breadth {
     before: 1,
     around: 1,
     after: 1,
 };
-/// What an own lookup begins with: as much as it can hold.
-pub(super) const OWN: Reach = Reach {
+/// The peers that an own lookup begins with: as many as it can hold.
+pub(super) const OWN: Breadth = Breadth {
     before: 24,
     around: 24,
     after: 24,
@@ -45,19 +47,16 @@ impl Ring {
         turn: &mut Turn<'_>,
         from: PeerId,
         id: RequestId,
-        request: Request,
+        request: RingRequest,
     ) {
-        let asker = Contact {
-            id: from,
-            addresses: self.asker_addresses(from, &request),
-        };
+        let asker = Contact::reached(from, self.asker_routes(from, &request));
         let response = match request {
-            _ if !self.has_position() => Response::Absent,
-            Request::Ping => Response::Alive,
-            Request::Neighbours if self.is_busy() => Response::Busy,
-            Request::Neighbours => self.neighbours_as_seen_by(from, None),
-            Request::Stabilize { .. } if self.is_busy() => Response::Busy,
-            Request::Stabilize {
+            _ if !self.has_position() => RingResponse::Absent,
+            RingRequest::Ping => RingResponse::Alive,
+            RingRequest::Neighbours if self.is_busy() => RingResponse::Busy,
+            RingRequest::Neighbours => self.neighbours_as_seen_by(from, None),
+            RingRequest::Stabilize { .. } if self.is_busy() => RingResponse::Busy,
+            RingRequest::Stabilize {
                 known,
                 predecessors,
                 ..
@@ -66,13 +65,13 @@ impl Ring {
                 self.consider(turn, &asker, predecessors);
                 response
             }
-            Request::Find { key, successors } => {
+            RingRequest::Find { key, successors } => {
                 self.answer_find(turn, key, usize::from(successors))
             }
-            Request::Roster { digest, .. } => self.answer_roster(turn, &asker, digest),
-            Request::Hello { .. } => {
+            RingRequest::Roster { digest, .. } => self.answer_roster(turn, &asker, digest),
+            RingRequest::Hello { .. } => {
                 self.take_greeting(turn, &asker);
-                Response::Alive
+                RingResponse::Alive
             }
         };
         self.send(turn, &asker, Message::Response(id, response));
@@ -86,13 +85,13 @@ impl Ring {
         self.operation != Operation::Idle
     }
 
-    /// Where to send an answer: the asker's own word, or nowhere in particular; the transport knows
-    /// the way back.
-    fn asker_addresses(&self, from: PeerId, request: &Request) -> Addresses {
+    /// The routes to the asker by its own word, or none in particular: the transport knows the way
+    /// back.
+    fn asker_routes(&self, from: PeerId, request: &RingRequest) -> Routes {
         match request {
-            Request::Stabilize { addresses, .. }
-            | Request::Roster { addresses, .. }
-            | Request::Hello { addresses } => addresses.clone(),
+            RingRequest::Stabilize { routes, .. }
+            | RingRequest::Roster { routes, .. }
+            | RingRequest::Hello { routes } => routes.clone(),
             _ => {
                 let known = self
                     .neighbours
@@ -102,13 +101,14 @@ impl Ring {
                 let mut known = known.filter(|contact| contact.id == from);
                 known
                     .next()
-                    .map_or_else(|| Addresses::new(&[]), |contact| contact.addresses.clone())
+                    .map_or_else(|| Routes::new(&[]), |contact| contact.routes.clone())
             }
         }
     }
 
-    /// A member greets. Between here and the first successor, it is the new first successor once it
-    /// has told its neighbours: a newcomer greets whom it takes for its predecessor.
+    /// A member greets. A newcomer greets the peer that it takes for its predecessor. If it stands
+    /// between here and the first successor, it becomes the first successor once it has told its
+    /// neighbours.
     fn take_greeting(&mut self, turn: &mut Turn<'_>, asker: &Contact) {
         let is_next = |head: &Contact| asker.key().between(self.me.key(), head.key());
         if self.scale == Scale::Small {
@@ -118,7 +118,7 @@ impl Ring {
         }
     }
 
-    fn neighbours_as_seen_by(&self, asker: PeerId, known: Option<Version>) -> Response {
+    fn neighbours_as_seen_by(&self, asker: PeerId, known: Option<Version>) -> RingResponse {
         let predecessor = match self.neighbours.predecessor() {
             None => Predecessor::Unknown,
             Some(predecessor) if predecessor.id == asker => Predecessor::You,
@@ -133,14 +133,14 @@ impl Ring {
                 Contacts::new(self.neighbours.successors().iter().cloned()),
             )
         };
-        Response::Neighbours {
+        RingResponse::Neighbours {
             predecessor,
             successors,
             scale: self.scale,
         }
     }
 
-    /// Someone has this peer as its first successor.
+    /// A peer has this one as its first successor.
     fn consider(&mut self, turn: &mut Turn<'_>, asker: &Contact, predecessors: Option<Contacts>) {
         match self.scale {
             Scale::Small => self.meet_member(turn, asker),
@@ -148,7 +148,7 @@ impl Ring {
         }
     }
 
-    fn answer_find(&self, turn: &Turn<'_>, key: Key, successors: usize) -> Response {
+    fn answer_find(&self, turn: &Turn<'_>, key: Key, successors: usize) -> RingResponse {
         if let Some(arc) = self.arc()
             && arc.contains(key)
         {
@@ -157,19 +157,19 @@ impl Ring {
                 .successors()
                 .iter()
                 .take(successors.min(self.settings.successors));
-            return Response::Owner {
+            return RingResponse::Owner {
                 from: arc.from,
                 successors: Contacts::new(list.cloned()),
             };
         }
         let (before, after) = self.route(key, ANSWER, turn.now);
-        Response::Closer {
+        RingResponse::Closer {
             before: Contacts::new(before),
             after: Contacts::new(after),
         }
     }
 
-    fn answer_roster(&mut self, turn: &mut Turn<'_>, asker: &Contact, digest: u64) -> Response {
+    fn answer_roster(&mut self, turn: &mut Turn<'_>, asker: &Contact, digest: u64) -> RingResponse {
         if self.scale == Scale::Large && !self.is_busy() && self.may_be_few(turn.now) {
             self.become_few(turn);
         }
@@ -181,7 +181,7 @@ impl Ring {
                 .neighbours
                 .run(&self.me)
                 .filter(|c| c.id != self.me.id && c.id != asker.id);
-            return Response::Roster {
+            return RingResponse::Roster {
                 members: Contacts::new(run.cloned()),
             };
         }
@@ -192,15 +192,20 @@ impl Ring {
             .members()
             .iter()
             .filter(|member| !is_same && member.id != asker.id);
-        Response::Roster {
+        RingResponse::Roster {
             members: Contacts::new(members.cloned()),
         }
     }
 
-    /// Whom this peer knows around a key: some before it and, if its neighbourhood reaches that
-    /// far, some after it; nearest to the key first. Only peers that are nearer to it than this
-    /// one.
-    pub(super) fn route(&self, key: Key, reach: Reach, now: Time) -> (Vec<Contact>, Vec<Contact>) {
+    /// The peers that this one knows around a key: some before it and, if its neighbourhood reaches
+    /// that far, some after it, nearest to the key first. All of them are nearer to the key than
+    /// this peer.
+    pub(super) fn route(
+        &self,
+        key: Key,
+        breadth: Breadth,
+        now: Time,
+    ) -> (Vec<Contact>, Vec<Contact>) {
         let me = self.me.key();
         let is_before = |c: &&Contact| c.key().between(me, key);
         let is_after = |c: &&Contact| c.key() == key || c.key().between(key, me);
@@ -209,12 +214,12 @@ impl Ring {
                 .roster
                 .anticlockwise(key)
                 .take_while(is_before)
-                .take(reach.around);
+                .take(breadth.around);
             let after = self
                 .roster
                 .clockwise(key)
                 .take_while(is_after)
-                .take(reach.after);
+                .take(breadth.after);
             return (before.cloned().collect(), after.cloned().collect());
         }
         if self.neighbours.span(key) {
@@ -226,17 +231,17 @@ impl Ring {
                 .copied()
                 .rev()
                 .take_while(is_before)
-                .take(reach.around);
+                .take(breadth.around);
             let after = run[at..]
                 .iter()
                 .copied()
                 .take_while(is_after)
-                .take(reach.after);
+                .take(breadth.after);
             return (before.cloned().collect(), after.cloned().collect());
         }
         let fingers = self.fingers.before(me, key);
         let living = fingers.chain(self.neighbours.successors().iter().rev());
         let living = living.filter(|contact| !self.suspects.contains(contact.id, now));
-        (living.take(reach.before).cloned().collect(), Vec::new())
+        (living.take(breadth.before).cloned().collect(), Vec::new())
     }
 }

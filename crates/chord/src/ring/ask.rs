@@ -1,18 +1,18 @@
-//! Asking: sending requests, waiting for them, and what silence leads to.
+//! Asking: sending requests, waiting for the answers, and drawing conclusions from silence.
 
 use super::{Ring, Turn};
 use crate::{
     Contact,
     contact::Contacts,
-    event::Action,
-    in_flight::{Pending, Purpose},
-    message::{Message, Notice, Request, RequestId, Response},
+    event::RingAction,
+    in_flight::{OpenRequest, Purpose},
+    message::{Message, Notice, RequestId, RingRequest, RingResponse},
     suspects::SILENT_FOR,
 };
 use apoidea_model::PeerId;
 
 impl Ring {
-    /// Sends the request that this purpose needs. Returns whether it is on its way.
+    /// Sends the request that this purpose needs. Returns whether it was sent.
     pub(super) fn ask(&mut self, turn: &mut Turn<'_>, to: &Contact, purpose: Purpose) -> bool {
         let Some(request) = self.request(to.id, &purpose) else {
             return false;
@@ -25,7 +25,7 @@ impl Ring {
         turn: &mut Turn<'_>,
         to: &Contact,
         purpose: Purpose,
-        request: Request,
+        request: RingRequest,
     ) -> bool {
         let deadline = turn.now + self.round_trips.timeout(to.id, &self.settings);
         let Some(id) = self
@@ -40,15 +40,15 @@ impl Ring {
 
     pub(super) fn send(&mut self, turn: &mut Turn<'_>, to: &Contact, message: Message) {
         self.counters.sent(message.kind());
-        turn.actions.push(Action::Send(to.clone(), message));
+        turn.actions.push(RingAction::Send(to.clone(), message));
     }
 
     pub(super) fn tell(&mut self, turn: &mut Turn<'_>, to: &Contact, notice: Notice) {
         self.send(turn, to, Message::Notice(notice));
     }
 
-    fn request(&mut self, to: PeerId, purpose: &Purpose) -> Option<Request> {
-        let addresses = || self.me.addresses.clone();
+    fn request(&mut self, to: PeerId, purpose: &Purpose) -> Option<RingRequest> {
+        let routes = || self.me.routes.clone();
         Some(match purpose {
             Purpose::Stabilize => {
                 let version = self.neighbours.predecessors_version();
@@ -59,21 +59,19 @@ impl Ring {
                     .known
                     .filter(|(peer, _)| *peer == to)
                     .map(|(_, version)| version);
-                Request::Stabilize {
-                    addresses: addresses(),
+                RingRequest::Stabilize {
+                    routes: routes(),
                     known,
                     predecessors,
                 }
             }
-            Purpose::Adopt | Purpose::Join | Purpose::Merge => Request::Neighbours,
-            Purpose::Rectify { .. } => Request::Ping,
-            Purpose::Roster => Request::Roster {
-                addresses: addresses(),
+            Purpose::Adopt | Purpose::Join | Purpose::Merge => RingRequest::Neighbours,
+            Purpose::Rectify { .. } => RingRequest::Ping,
+            Purpose::Roster => RingRequest::Roster {
+                routes: routes(),
                 digest: self.roster.digest(self.me.id),
             },
-            Purpose::Hello | Purpose::Precede => Request::Hello {
-                addresses: addresses(),
-            },
+            Purpose::Hello | Purpose::Precede => RingRequest::Hello { routes: routes() },
             Purpose::Find { lookup, .. } => self
                 .lookups
                 .iter()
@@ -83,7 +81,7 @@ impl Ring {
     }
 
     /// Time is over for an attempt: try again, or take the peer for dead.
-    pub(super) fn expire(&mut self, turn: &mut Turn<'_>, mut pending: Pending) {
+    pub(super) fn expire(&mut self, turn: &mut Turn<'_>, mut pending: OpenRequest) {
         self.round_trips.unanswered();
         if pending.attempt >= pending.purpose.attempts() {
             return self.take_silence(turn, pending);
@@ -107,7 +105,7 @@ impl Ring {
         self.in_flight.again(pending);
         self.send(turn, &to, Message::Request(id, request));
         if let Purpose::Find { lookup, .. } = purpose {
-            self.find_is_slow(turn, lookup, to.id);
+            self.note_slow_find(turn, lookup, to.id);
         }
     }
 
@@ -126,7 +124,7 @@ impl Ring {
         turn: &mut Turn<'_>,
         from: PeerId,
         id: RequestId,
-        response: Response,
+        response: RingResponse,
     ) {
         let Some(pending) = self.in_flight.answered(id, from) else {
             return;
@@ -135,7 +133,7 @@ impl Ring {
             self.round_trips
                 .measured(from, turn.now.since(pending.sent));
         }
-        if response == Response::Absent {
+        if response == RingResponse::Absent {
             return self.take_silence(turn, pending);
         }
         match pending.purpose {
@@ -151,9 +149,9 @@ impl Ring {
         }
     }
 
-    /// A peer is dead, or no member any more: both end its part in whatever it was asked for.
-    fn take_silence(&mut self, turn: &mut Turn<'_>, pending: Pending) {
-        let Pending { to, purpose, .. } = pending;
+    /// A peer is dead, or no longer a member. Either way, the request has failed.
+    fn take_silence(&mut self, turn: &mut Turn<'_>, pending: OpenRequest) {
+        let OpenRequest { to, purpose, .. } = pending;
         self.suspects.add(to.id, turn.now + SILENT_FOR);
         match purpose {
             Purpose::Find { attempts: 1, .. } => self.fingers.doubt(to.id),

@@ -1,21 +1,21 @@
-//! While the ring is small: everyone knows everyone, and the ring is computed instead of
-//! negotiated.
+//! The small ring: every member knows every other, and computes its neighbours instead of
+//! negotiating them.
 //!
-//! A peer named by another is greeted before it counts; one that is silent is dropped. Each peer
-//! judges by its own experience only, so that no rumour can remove a living member.
+//! A peer named by another is greeted before it counts. A silent peer is dropped. Each peer judges
+//! by its own experience only, so no rumour can remove a living member.
 
 use super::{Ring, Turn};
 use crate::{
     Contact,
     event::Phase,
     in_flight::Purpose,
-    message::{Response, Scale},
+    message::{RingResponse, Scale},
 };
 use apoidea_model::{PeerId, Time};
 use rand::RngExt;
 
-/// Rounds in which a peer that has counted too many for a roster is not talked out of it. Whoever
-/// joins at the same time is still counting, and would have everyone count again.
+/// Rounds in which a peer that has counted too many for a roster is not talked out of it. Peers
+/// that join at the same time are still counting, and would make all others count again.
 const COUNT_HOLDS: u32 = 6;
 
 impl Ring {
@@ -46,10 +46,15 @@ impl Ring {
         }
     }
 
-    /// A member has told whom it knows. Whoever only one of us knows is greeted: it is new, or
-    /// dead.
-    pub(super) fn take_roster(&mut self, turn: &mut Turn<'_>, from: Contact, response: Response) {
-        let Response::Roster { members } = response else {
+    /// A member has sent its roster. A peer that only one of the two knows is greeted: it is new,
+    /// or dead.
+    pub(super) fn take_roster(
+        &mut self,
+        turn: &mut Turn<'_>,
+        from: Contact,
+        response: RingResponse,
+    ) {
+        let RingResponse::Roster { members } = response else {
             return;
         };
         self.meet_member(turn, &from);
@@ -127,7 +132,7 @@ impl Ring {
         }
     }
 
-    /// A member has said goodbye. Whoever is left alone that way is not lost: it is the last.
+    /// A member has said goodbye. If this peer is alone now, it is not lost: it is the last member.
     pub(super) fn part_from_member(&mut self, turn: &mut Turn<'_>, gone: PeerId) {
         if self.roster.len() > 1 || !self.roster.contains(gone) {
             return self.drop_member(turn, gone);
@@ -161,21 +166,21 @@ impl Ring {
         self.hurry(turn);
     }
 
-    /// Someone keeps a roster: are we few? Not if this peer has just counted too many, and the
-    /// other has not yet; not if there are clearly more than a roster holds: an estimate from so
-    /// few neighbours is rarely eight times too large.
+    /// Whether a neighbour that keeps a roster can be right. It cannot if this peer has just
+    /// counted too many, which the other has not done yet. It cannot if there are clearly more than
+    /// a roster holds: an estimate from so few neighbours is rarely eight times too large.
     pub(super) fn may_be_few(&self, now: Time) -> bool {
         !self.has_just_counted_many(now) && self.size_estimate() < 8.0 * self.most_few() as f64
     }
 
-    /// Has the roster turned out too long a moment ago?
+    /// Whether the roster turned out too long a moment ago.
     pub(super) fn has_just_counted_many(&self, now: Time) -> bool {
         let holds = COUNT_HOLDS * self.settings.stabilize_every;
         self.counted_many
             .is_some_and(|counted| now.since(counted) < holds)
     }
 
-    /// Few enough again: whoever is in the lists is a member once it has answered.
+    /// The members are few enough again. A peer in the lists is a member once it has answered.
     pub(super) fn become_few(&mut self, turn: &mut Turn<'_>) {
         // Without a predecessor the own arc would be guessed from the far end of the successors.
         let (Some(head), Some(predecessor)) = (

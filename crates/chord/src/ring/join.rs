@@ -1,5 +1,4 @@
-//! Coming and going: joining through remembered peers, starting over after isolation, leaving with
-//! a word.
+//! Joining through remembered peers, starting over after isolation, and leaving with a word.
 
 use super::{Operation, Ring, Turn};
 use crate::{
@@ -7,7 +6,7 @@ use crate::{
     contact::Contacts,
     event::Phase,
     lookup::{Goal, Lookup},
-    message::{Notice, Predecessor, Response, Scale, Successors},
+    message::{Notice, Predecessor, RingResponse, Scale, Successors},
     neighbours::Neighbours,
     suspects::{GONE_FOR, SILENT_FOR},
 };
@@ -37,8 +36,8 @@ impl Ring {
         }
     }
 
-    /// All successors are dead, or the machine slept too long: what was known of the ring only says
-    /// whom to ask.
+    /// All successors are dead, or the machine slept too long. The peers known so far are only good
+    /// for asking.
     pub(super) fn start_over(&mut self, turn: &mut Turn<'_>) {
         let known = self
             .neighbours
@@ -94,7 +93,8 @@ impl Ring {
         self.round_at = turn.now + turn.spread(self.settings.stabilize_every);
     }
 
-    /// Nobody knew our place, or its owner is gone: try again, after longer and longer waits.
+    /// Nobody knew this peer's place, or its owner is gone. Tries again, after longer and longer
+    /// waits.
     pub(super) fn join_failed(&mut self, turn: &mut Turn<'_>) {
         if self.phase == Phase::Joining {
             let wait = JOIN_AGAIN * (1 << (self.join_attempts.max(1) - 1).min(5));
@@ -103,8 +103,8 @@ impl Ring {
     }
 
     /// The owner of the own id has told its neighbours.
-    pub(super) fn joined(&mut self, turn: &mut Turn<'_>, owner: Contact, response: Response) {
-        let Response::Neighbours {
+    pub(super) fn joined(&mut self, turn: &mut Turn<'_>, owner: Contact, response: RingResponse) {
+        let RingResponse::Neighbours {
             predecessor,
             successors: Successors::List(version, list),
             scale,
@@ -140,7 +140,7 @@ impl Ring {
         }
     }
 
-    /// Gives the position up. The first successor now owns what was ours.
+    /// Gives the position up. The first successor now owns the keys of this peer.
     pub(super) fn leave(&mut self, turn: &mut Turn<'_>) {
         if self.phase == Phase::Member {
             self.say_goodbye(turn);

@@ -1,9 +1,9 @@
 //! Finding another ring after a split, and growing together with it.
 //!
 //! Chord keeps two rings apart for ever once they are apart. So every peer looks itself up through
-//! some peer that it remembers: in one ring the answer is itself; another owner is the place in
-//! another ring. Whoever finds one adopts it and passes the word on; stabilisation does the rest
-//! (after Shafaat et al., Ring Unification, 2007).
+//! some peer that it remembers. In one ring the answer is the peer itself; any other owner marks
+//! its place in another ring. A peer that finds one adopts it and passes the word on. Stabilisation
+//! does the rest (after Shafaat et al., Ring Unification, 2007).
 
 use super::{Ring, Turn};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     event::Phase,
     in_flight::Purpose,
     lookup::Goal,
-    message::{Notice, Response, Scale, Successors},
+    message::{Notice, RingResponse, Scale, Successors},
 };
 use rand::RngExt;
 use std::time::Duration;
@@ -30,8 +30,8 @@ impl Ring {
         }
     }
 
-    /// Looks the own id up through a remembered peer, rather not a neighbour: it would only say
-    /// what is known.
+    /// Looks this peer's id up through a remembered peer. A neighbour is the last choice: it would
+    /// only repeat what this peer knows.
     pub(super) fn check_now(&mut self, turn: &mut Turn<'_>) {
         let picked = self.book.pick(CHECK_CHOICE, turn.rng);
         let is_far = |contact: &&Contact| {
@@ -59,8 +59,8 @@ impl Ring {
         self.run_lookup(turn, lookup);
     }
 
-    /// Someone else owns our id: a ring that does not know us, or a neighbour that does not know us
-    /// yet.
+    /// Another peer owns this peer's id: it belongs to another ring, or it is a neighbour that does
+    /// not know this peer yet.
     pub(super) fn found_other_ring(&mut self, turn: &mut Turn<'_>, owner: &Contact) {
         let is_known = self
             .neighbours
@@ -74,8 +74,8 @@ impl Ring {
     }
 
     /// The owner of our id in another ring has told its neighbours.
-    pub(super) fn merge(&mut self, turn: &mut Turn<'_>, owner: Contact, response: Response) {
-        let Response::Neighbours {
+    pub(super) fn merge(&mut self, turn: &mut Turn<'_>, owner: Contact, response: RingResponse) {
+        let RingResponse::Neighbours {
             successors: Successors::List(_, list),
             scale,
             ..

@@ -1,5 +1,5 @@
-//! What only the simulator may do: put a peer into its final place, and look closer than outsiders
-//! can.
+//! Doors for the simulator only: putting a peer into its final place, and looking closer than
+//! others can.
 
 use super::Ring;
 use crate::{Contact, event::Phase, message::Scale};

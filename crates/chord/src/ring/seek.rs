@@ -1,13 +1,13 @@
-//! Running lookups: for whoever asks, for fingers, for joining and for finding another ring.
+//! Running lookups: for the driver, for fingers, for joining and for finding another ring.
 
 use super::{Ring, Turn, answer::OWN};
 use crate::{
     Contact,
     arc::Arc,
-    event::{Action, Certainty, Freshness, LookupId, NotFound, Phase},
+    event::{Certainty, Freshness, LookupId, NotFound, Phase, RingAction},
     in_flight::Purpose,
     lookup::{Goal, Lookup, Side, Step},
-    message::{Request, Response, Scale},
+    message::{RingRequest, RingResponse, Scale},
     neighbours::clockwise,
 };
 use apoidea_model::{Key, PeerId};
@@ -41,7 +41,7 @@ impl Ring {
             } else {
                 Certainty::Remembered
             };
-            turn.actions.push(Action::Found {
+            turn.actions.push(RingAction::Found {
                 id,
                 owners,
                 certainty,
@@ -51,7 +51,7 @@ impl Ring {
         }
         if self.lookups.len() >= MAX_LOOKUPS {
             turn.actions
-                .push(Action::NotFound(id, NotFound::Overloaded));
+                .push(RingAction::NotFound(id, NotFound::Overloaded));
             return;
         }
         let mut lookup = self.new_lookup(turn, key, Goal::User { id, count });
@@ -125,7 +125,7 @@ impl Ring {
             match lookup.step() {
                 Step::Ask(contact, side) => {
                     if !self.ask_find(turn, &lookup, &contact, side) {
-                        lookup.died(contact.id);
+                        lookup.note_dead(contact.id);
                     }
                 }
                 Step::AskAside(contact, key) => {
@@ -137,9 +137,9 @@ impl Ring {
                         turn,
                         &contact,
                         purpose,
-                        Request::Find { key, successors: 0 },
+                        RingRequest::Find { key, successors: 0 },
                     ) {
-                        lookup.died(contact.id);
+                        lookup.note_dead(contact.id);
                     }
                 }
                 Step::Wait => return self.lookups.push(lookup),
@@ -153,10 +153,11 @@ impl Ring {
         }
     }
 
-    /// Everyone that others have named is dead: does this peer itself know more?
+    /// All peers that others have named are dead. Tries the peers in this peer's own tables;
+    /// returns whether there is hope.
     fn has_more(&self, turn: &mut Turn<'_>, lookup: &mut Lookup) -> bool {
         let is_own_way = matches!(lookup.goal, Goal::User { .. } | Goal::Finger(_));
-        if !is_own_way || !lookup.may_begin_again() {
+        if !is_own_way || !lookup.begin_again() {
             return false;
         }
         let target = lookup.target();
@@ -191,13 +192,13 @@ impl Ring {
         turn: &mut Turn<'_>,
         number: u32,
         from: Contact,
-        response: Response,
+        response: RingResponse,
     ) {
         let Some(mut lookup) = self.take_lookup(number) else {
             return;
         };
         match response {
-            Response::Owner {
+            RingResponse::Owner {
                 from: start,
                 successors,
             } if (Arc {
@@ -219,11 +220,11 @@ impl Ring {
                 }
                 self.finish_lookup(turn, &lookup, owners, certainty, hops);
             }
-            Response::Closer { before, after } => {
+            RingResponse::Closer { before, after } => {
                 self.take_closer(turn, lookup, from.id, before.as_slice(), after.as_slice());
             }
             _ => {
-                lookup.died(from.id);
+                lookup.note_dead(from.id);
                 self.run_lookup(turn, lookup);
             }
         }
@@ -246,23 +247,23 @@ impl Ring {
         let others: Vec<Contact> = after.iter().filter(|c| !is_me(c)).cloned().collect();
         lookup.closer(from, &before, &others);
         if names_me && self.phase == Phase::Member && lookup.goal != Goal::Join {
-            lookup.lives(&self.me, from);
+            lookup.note_alive(&self.me, from);
         }
         self.run_lookup(turn, lookup);
     }
 
     pub(super) fn find_failed(&mut self, turn: &mut Turn<'_>, number: u32, silent: PeerId) {
         if let Some(mut lookup) = self.take_lookup(number) {
-            lookup.died(silent);
+            lookup.note_dead(silent);
             self.run_lookup(turn, lookup);
         }
     }
 
     /// A peer that may be the owner has not answered at first: others are asked while it is asked
     /// again.
-    pub(super) fn find_is_slow(&mut self, turn: &mut Turn<'_>, number: u32, slow: PeerId) {
+    pub(super) fn note_slow_find(&mut self, turn: &mut Turn<'_>, number: u32, slow: PeerId) {
         if let Some(mut lookup) = self.take_lookup(number) {
-            lookup.is_slow(slow);
+            lookup.note_slow(slow);
             self.run_lookup(turn, lookup);
         }
     }
@@ -282,7 +283,7 @@ impl Ring {
         match lookup.goal {
             Goal::User { id, count } => {
                 owners.truncate(count);
-                turn.actions.push(Action::Found {
+                turn.actions.push(RingAction::Found {
                     id,
                     owners,
                     certainty,
@@ -325,7 +326,7 @@ impl Ring {
             Goal::User { id, .. } => {
                 let is_lost = self.book.is_empty() && !self.has_position();
                 let why = if is_lost { NotFound::NoPeers } else { why };
-                turn.actions.push(Action::NotFound(id, why));
+                turn.actions.push(RingAction::NotFound(id, why));
             }
             Goal::Join => self.join_failed(turn),
             Goal::Finger(_) | Goal::Check => {}

@@ -2,20 +2,20 @@
 //! rectify).
 //!
 //! A pointer is adopted only after its peer has answered. The request to the first successor is
-//! also the notice to it: whoever is asked that way considers the asker as its predecessor.
+//! also the notice to it: the asked peer considers the asker as its predecessor.
 
 use super::{Operation, Ring, Turn};
 use crate::{
     Contact,
     contact::Contacts,
     in_flight::Purpose,
-    message::{Predecessor, Response, Scale, Successors},
+    message::{Predecessor, RingResponse, Scale, Successors},
 };
 use apoidea_model::PeerId;
 use rand::RngExt;
 use std::time::Duration;
 
-/// Peers asked in a row in one round; whoever is left is found in the next.
+/// Peers asked in a row in one round; the next round finds the others.
 const MAX_STEPS: u32 = 32;
 
 impl Ring {
@@ -45,7 +45,12 @@ impl Ring {
     }
 
     /// The first successor has answered.
-    pub(super) fn stabilized(&mut self, turn: &mut Turn<'_>, head: Contact, response: Response) {
+    pub(super) fn stabilized(
+        &mut self,
+        turn: &mut Turn<'_>,
+        head: Contact,
+        response: RingResponse,
+    ) {
         let is_head = self
             .neighbours
             .head()
@@ -53,7 +58,7 @@ impl Ring {
         if self.scale == Scale::Small || !is_head {
             return self.finish_operation(turn);
         }
-        let Response::Neighbours {
+        let RingResponse::Neighbours {
             predecessor,
             successors,
             scale,
@@ -128,10 +133,10 @@ impl Ring {
         &mut self,
         turn: &mut Turn<'_>,
         new: Contact,
-        response: Response,
+        response: RingResponse,
     ) {
         let is_between = |head: &Contact| new.key().between(self.me.key(), head.key());
-        let Response::Neighbours {
+        let RingResponse::Neighbours {
             successors: Successors::List(version, list),
             ..
         } = response
@@ -156,7 +161,7 @@ impl Ring {
         self.stabilize_step(turn, self.steps() + 1);
     }
 
-    /// Someone has this peer as its first successor, and perhaps is its predecessor.
+    /// A peer has this one as its first successor, and may be its predecessor.
     pub(super) fn rectify(&mut self, turn: &mut Turn<'_>, asker: &Contact, tail: Option<Contacts>) {
         match self.neighbours.predecessor().cloned() {
             Some(current) if current.id == asker.id => self.take_predecessors(asker, tail),
@@ -194,7 +199,7 @@ impl Ring {
             .set_predecessors([first].into_iter().chain(&tail));
     }
 
-    /// The predecessor is dead, and someone else is waiting to be it.
+    /// The predecessor is dead, and another peer is waiting to take its place.
     pub(super) fn replace_predecessor(
         &mut self,
         turn: &mut Turn<'_>,
@@ -224,8 +229,8 @@ impl Ring {
         self.finish_operation(turn);
     }
 
-    /// Asks a peer before the first successor for its neighbours, to make it the first; later, if
-    /// this is no time.
+    /// Asks a peer before the first successor for its neighbours, to make it the first. If another
+    /// operation is running, it asks later.
     pub(super) fn try_successor(&mut self, turn: &mut Turn<'_>, candidate: &Contact) {
         if self.operation != Operation::Idle {
             return self.ask_again_soon(turn);

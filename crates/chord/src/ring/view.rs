@@ -1,17 +1,17 @@
-//! Looking at a ring from outside: whose is a key, who is around, how many are we.
+//! The ring seen from outside: the owner of a key, the neighbours, the number of members.
 
 use super::{Ring, answer::ONE};
-use crate::{Contact, arc::Arc, event::Phase, message::Scale, status::Status};
+use crate::{Contact, arc::Arc, event::Phase, message::Scale, status::RingStatus};
 use apoidea_model::{Key, Time};
 
-/// Whose is a key, judged from here?
+/// The owner of a key, judged from here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ownership {
-    /// Ours: it lies after the predecessor, up to this peer.
+    /// This peer: the key lies after the predecessor, up to this peer.
     Mine,
-    /// Not ours; this peer is nearer to the owner, or is the owner.
+    /// Another peer. This one is nearer to the owner, or is the owner.
     Elsewhere(Contact),
-    /// Not ours, and nobody nearer is known.
+    /// Another peer, and nobody nearer is known.
     Unknown,
 }
 
@@ -26,7 +26,7 @@ impl Ring {
         self.phase
     }
 
-    /// What this peer owns: everything after its predecessor, once that is known and has answered.
+    /// The arc of this peer: everything after its predecessor, once that is known and has answered.
     pub fn arc(&self) -> Option<Arc> {
         let me = self.me.key();
         match (self.phase, self.neighbours.predecessor()) {
@@ -45,7 +45,7 @@ impl Ring {
         }
     }
 
-    /// Whose is this key? To be asked on every request that belongs to a key.
+    /// The owner of this key. A peer checks it on every request that belongs to a key.
     pub fn ownership(&self, key: Key) -> Ownership {
         if self.arc().is_some_and(|arc| arc.contains(key)) {
             return Ownership::Mine;
@@ -131,8 +131,8 @@ impl Ring {
         leaves
     }
 
-    /// Peers that have answered before: to be stored, and passed to [`crate::Event::Join`] at the
-    /// next start.
+    /// Peers that have answered before. The driver stores them and passes them to
+    /// [`crate::RingEvent::Join`] at the next start.
     pub fn remembered(&self) -> Vec<Contact> {
         self.book.all()
     }
@@ -162,10 +162,10 @@ impl Ring {
     }
 
     /// Everything worth showing.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> RingStatus {
         let mut fingers = self.fingers.distinct();
         fingers.reverse();
-        Status {
+        RingStatus {
             me: self.me.id,
             phase: self.phase,
             scale: self.scale,

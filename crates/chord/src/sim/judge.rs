@@ -1,7 +1,7 @@
-//! What must always hold for one peer, and what must hold for all of them at rest.
+//! The invariants of one peer at any time, and of all peers at rest.
 
 use super::world::World;
-use crate::{Action, Arc, Contact, Message, Phase, Response, Ring};
+use crate::{Arc, Contact, Message, Phase, Ring, RingAction, RingResponse};
 use apoidea_model::Key;
 
 /// The first invariant that a peer breaks after a step, if any. `seen` is the version of its list
@@ -10,7 +10,7 @@ pub fn breach(
     ring: &Ring,
     seen: &mut u32,
     asked: Option<Key>,
-    actions: &[Action],
+    actions: &[RingAction],
 ) -> Option<String> {
     let version = ring.successors_version();
     let is_changed = *seen != version;
@@ -33,9 +33,10 @@ fn disorder(ring: &Ring) -> Option<String> {
 }
 
 /// Every peer named to someone who seeks a key is nearer to it than the one who names it.
-fn detour(me: Key, key: Key, actions: &[Action]) -> Option<String> {
+fn detour(me: Key, key: Key, actions: &[RingAction]) -> Option<String> {
     for action in actions {
-        let Action::Send(_, Message::Response(_, Response::Closer { before, after })) = action
+        let RingAction::Send(_, Message::Response(_, RingResponse::Closer { before, after })) =
+            action
         else {
             continue;
         };
@@ -50,7 +51,7 @@ fn detour(me: Key, key: Key, actions: &[Action]) -> Option<String> {
     None
 }
 
-/// How far a ring is from what it should be.
+/// The distance of a ring from its ideal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Disarray {
     /// Living peers without a position, or not on the one ring.
@@ -64,17 +65,17 @@ pub struct Disarray {
 }
 
 impl Disarray {
-    /// Are all successors and predecessors right, and nobody lost?
+    /// Whether all successors and predecessors are right, and no peer is lost.
     pub fn is_perfect_ring(self) -> bool {
         self.orphans == 0 && self.wrong_pointers == 0
     }
 
-    /// Is every list right as well?
+    /// Whether every list is right as well.
     pub fn is_settled(self) -> bool {
         self.is_perfect_ring() && self.wrong_lists == 0
     }
 
-    /// Is it the global fixpoint: nothing left that any round would change?
+    /// Whether it is the global fixpoint, which no round would change.
     pub fn is_fixpoint(self) -> bool {
         self == Disarray::default()
     }

@@ -1,4 +1,4 @@
-//! The simulated network: how long a message takes, whether it arrives, and who can reach whom.
+//! The simulated network: delays, losses, and walls between peers.
 
 use rand::{Rng, RngExt};
 
@@ -10,7 +10,7 @@ pub struct Network {
     wall: Wall,
 }
 
-/// Is the network in one piece?
+/// The network in one piece, or in two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wall {
     /// Everyone reaches everyone.
@@ -77,7 +77,7 @@ impl Network {
         self.wall = wall;
     }
 
-    /// How long a message takes from one peer to another, in milliseconds; none if it is lost.
+    /// The delay of a message from one peer to another, in milliseconds; none if it is lost.
     pub fn delay_ms(&self, from: u32, to: u32, rng: &mut impl Rng) -> Option<u64> {
         let is_walled = self.wall == Wall::Up && from % 2 != to % 2;
         if is_walled || (self.loss > 0.0 && rng.random_bool(self.loss)) {

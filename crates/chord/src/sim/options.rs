@@ -1,20 +1,20 @@
-//! What to simulate: the scenario, how many peers, which seed.
+//! The input of a simulation: the scenario, the number of peers, the seed.
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr, time::Duration};
 
 /// One simulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Options {
-    /// What happens.
+pub struct RingSimOptions {
+    /// The events that are played.
     pub scenario: Scenario,
-    /// How many peers.
+    /// Number of peers.
     pub peers: usize,
-    /// Where all randomness comes from.
+    /// Source of all randomness.
     pub seed: u64,
     /// Length r of the successor lists.
     pub successors: usize,
-    /// How many lookups are measured.
+    /// Number of lookups measured.
     pub lookups: usize,
     /// Simulated time of the scenarios that have no natural end.
     pub duration: Duration,
@@ -22,7 +22,7 @@ pub struct Options {
     pub loss: f64,
 }
 
-/// What happens in a simulation.
+/// The events of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scenario {
@@ -97,10 +97,10 @@ impl FromStr for Scenario {
     }
 }
 
-impl Options {
+impl RingSimOptions {
     /// This scenario with so many peers, and otherwise the program's own parameters.
     pub fn new(scenario: Scenario, peers: usize, seed: u64) -> Self {
-        Options {
+        RingSimOptions {
             scenario,
             peers,
             seed,

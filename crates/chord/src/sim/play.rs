@@ -1,29 +1,29 @@
-//! The scenarios: what is done to a world, and what is measured in it.
+//! The scenarios: each changes a world and measures it.
 
 use super::{
-    Figure, Options, Scenario,
+    Figure, RingSimOptions, Scenario,
     judge::{Disarray, survey},
     network::{Network, RoundTripMatrix, Wall},
     sessions::Sessions,
     world::World,
 };
-use crate::{Event, Settings};
+use crate::{RingEvent, Settings};
 use rand::RngExt;
 use std::time::Duration;
 
-/// How long maintenance is measured.
+/// Time for which maintenance is measured.
 const MEASURED: Duration = Duration::from_secs(300);
-/// How long a damaged ring may take to heal.
+/// Longest time for a damaged ring to heal.
 const HEALING: Duration = Duration::from_secs(600);
-/// How often a healing ring is looked at.
+/// Time between two looks at a healing ring.
 const LOOK: Duration = Duration::from_secs(5);
 /// Time for the last lookups to end.
 const LAST_LOOKUPS: Duration = Duration::from_secs(40);
-/// How long the network stays split, and machines asleep.
+/// Time for which the network stays split, and machines sleep.
 const AWAY: Duration = Duration::from_secs(600);
 
 /// Plays a scenario and returns what was measured and which invariants broke.
-pub fn play(options: &Options) -> (Vec<Figure>, Vec<String>) {
+pub fn play(options: &RingSimOptions) -> (Vec<Figure>, Vec<String>) {
     if options.scenario == Scenario::Dead {
         return dead(options);
     }
@@ -40,7 +40,7 @@ pub fn play(options: &Options) -> (Vec<Figure>, Vec<String>) {
     (figures, world.violations)
 }
 
-fn settings(options: &Options) -> Settings {
+fn settings(options: &RingSimOptions) -> Settings {
     // Every lookup is to travel, so nothing is remembered.
     Settings {
         successors: options.successors,
@@ -49,12 +49,12 @@ fn settings(options: &Options) -> Settings {
     }
 }
 
-fn world(options: &Options, settings: &Settings) -> World {
+fn world(options: &RingSimOptions, settings: &Settings) -> World {
     let network = Network::new(RoundTripMatrix::planetlab(), options.loss);
     World::new(options.seed, settings.clone(), network)
 }
 
-fn steady(world: &mut World, options: &Options) -> Vec<Figure> {
+fn steady(world: &mut World, options: &RingSimOptions) -> Vec<Figure> {
     world.spawn_ring(options.peers);
     world.run_for(Duration::from_secs(30));
     world.tally.reset();
@@ -97,7 +97,7 @@ fn expected_hops(peers: usize, successors: usize) -> f64 {
 /// Hops against their expectation: within 5 % of it, or below it where the ring is not much larger
 /// than the neighbourhood that every peer knows, which shortens most ways and which the formula
 /// leaves out.
-fn judge_hops(options: &Options, hops: f64) -> Figure {
+fn judge_hops(options: &RingSimOptions, hops: f64) -> Figure {
     const MUCH_LARGER: usize = 32;
     let expected = expected_hops(options.peers, options.successors);
     let figure = Figure::new("hops, one request at a time", hops);
@@ -135,7 +135,7 @@ fn look_around(world: &mut World, lookups: usize) {
 }
 
 /// Ten to fifty per cent are dead and nobody has noticed yet.
-fn dead(options: &Options) -> (Vec<Figure>, Vec<String>) {
+fn dead(options: &RingSimOptions) -> (Vec<Figure>, Vec<String>) {
     let never = Duration::from_secs(1 << 30);
     let settings = Settings {
         stabilize_every: never,
@@ -175,7 +175,7 @@ fn kill_share(world: &mut World, percent: usize) {
     }
 }
 
-fn crash(world: &mut World, options: &Options) -> Vec<Figure> {
+fn crash(world: &mut World, options: &RingSimOptions) -> Vec<Figure> {
     world.spawn_ring(options.peers);
     world.run_for(Duration::from_secs(30));
     kill_share(world, 50);
@@ -232,7 +232,7 @@ const LOOK_UP: u32 = u32::MAX;
 
 /// Peers come and go all the time: first with lookups, then without, to see what keeping the ring
 /// costs by itself.
-fn churn(world: &mut World, options: &Options, sessions: Sessions) -> Vec<Figure> {
+fn churn(world: &mut World, options: &RingSimOptions, sessions: Sessions) -> Vec<Figure> {
     world.spawn_ring(options.peers);
     for peer in 0..options.peers as u32 {
         let rest = sessions.remaining(&mut world.rng);
@@ -267,8 +267,8 @@ fn churn(world: &mut World, options: &Options, sessions: Sessions) -> Vec<Figure
     figures
 }
 
-/// Lets so much time pass, in which whoever dies is replaced by a newcomer, with lookups at this
-/// pace. Returns the number of newcomers.
+/// Lets so much time pass. A newcomer replaces each peer that dies. Lookups run at this pace.
+/// Returns the number of newcomers.
 fn come_and_go(
     world: &mut World,
     lasting: Duration,
@@ -310,11 +310,11 @@ fn join_one(world: &mut World) -> u32 {
         .map(|entry| world.contact(entry).clone())
         .collect();
     let newcomer = world.spawn();
-    world.tell(newcomer, Event::Join(entries));
+    world.tell(newcomer, RingEvent::Join(entries));
     newcomer
 }
 
-fn partition(world: &mut World, options: &Options) -> Vec<Figure> {
+fn partition(world: &mut World, options: &RingSimOptions) -> Vec<Figure> {
     world.spawn_ring(options.peers);
     world.run_for(Duration::from_secs(30));
     world.set_wall(Wall::Up);
@@ -329,7 +329,7 @@ fn partition(world: &mut World, options: &Options) -> Vec<Figure> {
     figures
 }
 
-fn sleep(world: &mut World, options: &Options) -> Vec<Figure> {
+fn sleep(world: &mut World, options: &RingSimOptions) -> Vec<Figure> {
     world.spawn_ring(options.peers);
     world.run_for(Duration::from_secs(30));
     let mut sleepers = Vec::new();
@@ -345,9 +345,9 @@ fn sleep(world: &mut World, options: &Options) -> Vec<Figure> {
 }
 
 /// Everyone joins within five minutes, after a single founder.
-fn growth(world: &mut World, options: &Options) -> Vec<Figure> {
+fn growth(world: &mut World, options: &RingSimOptions) -> Vec<Figure> {
     let founder = world.spawn();
-    world.tell(founder, Event::Join(Vec::new()));
+    world.tell(founder, RingEvent::Join(Vec::new()));
     let pace = MEASURED.div_f64(options.peers.max(1) as f64);
     for _ in 1..options.peers {
         join_one(world);

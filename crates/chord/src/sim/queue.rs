@@ -1,4 +1,4 @@
-//! What happens next: messages and timers in the order of their time, and of their making where
+//! The events to come: messages and timers in the order of their time, and of their making where
 //! times are equal.
 
 use crate::Message;
@@ -14,14 +14,14 @@ pub struct Queue {
     free: Vec<u32>,
 }
 
-/// A message on its way.
+/// A message that is being delivered.
 #[derive(Debug)]
 pub struct Letter {
     /// Number of the sender.
     pub from: u32,
     /// Number of the receiver.
     pub to: u32,
-    /// What it says.
+    /// Its content.
     pub message: Message,
 }
 
@@ -99,7 +99,7 @@ mod tests {
         let letter = |from| Letter {
             from,
             to: 0,
-            message: Message::Request(crate::RequestId(1), crate::Request::Ping),
+            message: Message::Request(crate::RequestId(1), crate::RingRequest::Ping),
         };
         queue.ring(Time::from_millis(5), 1);
         queue.deliver(Time::from_millis(5), letter(2));

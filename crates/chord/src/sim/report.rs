@@ -1,16 +1,16 @@
-//! What a simulation has shown: figures with their targets, as a table for people and as data for
+//! The result of a simulation: figures with their targets, as a table for people and as data for
 //! scripts.
 
-use super::Options;
+use super::RingSimOptions;
 use serde::Serialize;
 use std::fmt;
 
 /// The outcome of one simulation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
-    /// What was simulated.
-    pub options: Options,
-    /// What was measured, in the order in which it is shown.
+pub struct RingSimReport {
+    /// The simulation's input.
+    pub options: RingSimOptions,
+    /// The figures, in the order in which they are shown.
     pub figures: Vec<Figure>,
     /// Invariants that were broken, each with its moment and peer; empty in a sound run.
     pub violations: Vec<String>,
@@ -19,13 +19,13 @@ pub struct Report {
 /// One measured value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figure {
-    /// What was measured, with its unit.
+    /// The quantity, with its unit.
     pub name: String,
     /// The value.
     pub value: f64,
-    /// What it should be, in words; empty where there is no target.
+    /// The target in words; empty where there is none.
     pub target: String,
-    /// Does the value meet the target? None where there is no target.
+    /// Whether the value meets the target; none where there is no target.
     pub met: Option<bool>,
 }
 
@@ -69,16 +69,16 @@ impl Figure {
     }
 }
 
-impl Report {
-    /// Was every target met and no invariant broken?
+impl RingSimReport {
+    /// Whether every target was met and no invariant broken.
     pub fn is_sound(&self) -> bool {
         self.violations.is_empty() && self.figures.iter().all(|figure| figure.met != Some(false))
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for RingSimReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options {
+        let RingSimOptions {
             scenario,
             peers,
             seed,

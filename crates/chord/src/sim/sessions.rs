@@ -1,5 +1,5 @@
-//! How long peers stay: the two distributions that measurements of peer-to-peer networks are
-//! usually fitted with.
+//! The time that peers stay: the two distributions that are usually fitted to measurements of
+//! peer-to-peer networks.
 
 use rand::{Rng, RngExt};
 use std::time::Duration;
@@ -41,9 +41,9 @@ impl Sessions {
         Duration::from_secs_f64(self.scale_s * (-uniform.ln()).powf(1.0 / self.shape))
     }
 
-    /// What is left of a session that is met under way. Long sessions are met more often, and any
-    /// part of them alike: the length so met is `scale · G^(1/shape)` with G from a gamma
-    /// distribution of 1 + 1/shape, a sum of exponentials.
+    /// The rest of a session that is met under way. Long sessions are met more often, and any part
+    /// of them alike: the length so met is `scale · G^(1/shape)` with G from a gamma distribution
+    /// of 1 + 1/shape, a sum of exponentials.
     pub fn remaining(&self, rng: &mut impl Rng) -> Duration {
         let terms = 1 + (1.0 / self.shape).round() as u32;
         let gamma: f64 = (0..terms)
@@ -53,7 +53,7 @@ impl Sessions {
         Duration::from_secs_f64(met * rng.random_range(0.0..1.0))
     }
 
-    /// Does this session end with a word?
+    /// Whether this session ends with a goodbye.
     pub fn says_goodbye(&self, rng: &mut impl Rng) -> bool {
         rng.random_bool(self.goodbye)
     }

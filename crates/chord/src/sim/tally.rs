@@ -1,13 +1,13 @@
-//! What a simulation counts.
+//! The counters of a simulation.
 
-use crate::{Message, message::Kind};
+use crate::{Message, message::MessageKind};
 use std::time::Duration;
 
 /// Counts since the last [`Tally::reset`].
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// Messages by kind, in the order of [`Kind::ALL`].
-    pub messages: [u64; Kind::ALL.len()],
+    /// Messages by kind, in the order of [`MessageKind::ALL`].
+    pub messages: [u64; MessageKind::ALL.len()],
     /// Encoded bytes of all messages.
     pub bytes: u64,
     /// Lookups begun.

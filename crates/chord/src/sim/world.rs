@@ -1,6 +1,6 @@
 //! All peers of a simulation, the network between them, and the loop that lets time pass.
 //!
-//! After every step of a peer its invariants are checked; the first breach ends up in
+//! After every step of a peer its invariants are checked; the first breaches are kept in
 //! [`World::violations`].
 
 use super::{
@@ -10,9 +10,10 @@ use super::{
     tally::Tally,
 };
 use crate::{
-    Action, ArcChange, Contact, Event, Freshness, LookupId, Message, Phase, Request, Ring, Settings,
+    ArcChange, Contact, Freshness, LookupId, Message, Phase, Ring, RingAction, RingEvent,
+    RingRequest, Settings,
 };
-use apoidea_model::{Key, PeerId, Time};
+use apoidea_model::{Key, PeerId, Route, Time};
 use rand::{Rng, RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -25,13 +26,13 @@ const MAX_VIOLATIONS: usize = 10;
 
 /// A simulated world.
 pub struct World {
-    /// Where all randomness comes from.
+    /// Source of all randomness.
     pub rng: Xoshiro256PlusPlus,
     /// The network.
     pub network: Network,
-    /// What was counted.
+    /// The counters.
     pub tally: Tally,
-    /// Every change of an arc and whose it was, where someone wants to know.
+    /// Every change of an arc with its peer, if a test wants them.
     pub arc_changes: Option<Vec<(u32, ArcChange)>>,
     /// Invariants that were broken.
     pub violations: Vec<String>,
@@ -40,9 +41,9 @@ pub struct World {
     now: Time,
     peers: Vec<Peer>,
     numbers: HashMap<PeerId, u32>,
-    /// Who has a position, and so who owns what.
+    /// The peers with a position, and so the owners.
     members: BTreeMap<Key, u32>,
-    /// Who also knows which keys it owns; a newcomer learns it a moment later.
+    /// The peers that know their own keys; a newcomer learns them a moment later.
     owners: BTreeMap<Key, u32>,
     /// The living, in no order, to pick from.
     living: Vec<u32>,
@@ -122,12 +123,12 @@ impl World {
         self.peers[peer as usize].ring.as_ref()
     }
 
-    /// How to reach a peer.
+    /// The routes to a peer.
     pub fn contact(&self, peer: u32) -> &Contact {
         &self.peers[peer as usize].contact
     }
 
-    /// Who owns a key, as an all-knowing observer sees it.
+    /// The owner of a key, as an all-knowing observer sees it.
     pub fn owner(&self, key: Key) -> Option<u32> {
         first_from(&self.owners, key)
     }
@@ -137,7 +138,7 @@ impl World {
         let number = self.peers.len() as u32;
         let mut bytes = [0; 32];
         self.rng.fill_bytes(&mut bytes);
-        let contact = Contact::new(PeerId::at(Key::from_bytes(bytes)), &[address(number)]);
+        let contact = Contact::new(PeerId::at(Key::from_bytes(bytes)), &[route(number)]);
         let ring = Some(Ring::new(contact.clone(), self.settings.clone()));
         let place_among_living = self.living.len();
         self.living.push(number);
@@ -180,7 +181,7 @@ impl World {
     }
 
     /// Tells a peer that something happened, and does what it wants.
-    pub fn tell(&mut self, peer: u32, event: Event) {
+    pub fn tell(&mut self, peer: u32, event: RingEvent) {
         let state = &mut self.peers[peer as usize];
         let Some(ring) = state.ring.as_mut().filter(|_| state.state == State::Awake) else {
             return;
@@ -202,18 +203,18 @@ impl World {
         self.arm(peer);
     }
 
-    fn carry_out(&mut self, peer: u32, action: Action) {
+    fn carry_out(&mut self, peer: u32, action: RingAction) {
         match action {
-            Action::Send(to, message) => self.send(peer, &to, message),
-            Action::Found {
+            RingAction::Send(to, message) => self.send(peer, &to, message),
+            RingAction::Found {
                 id, owners, hops, ..
             } => {
                 let owner = owners.first().and_then(number_of);
                 self.settle(id, owner, hops);
             }
-            Action::NotFound(id, _) => self.settle(id, None, 0),
-            Action::PhaseChanged(phase) => self.note_phase(peer, phase),
-            Action::ArcChanged(change) => self.note_arc(peer, change),
+            RingAction::NotFound(id, _) => self.settle(id, None, 0),
+            RingAction::PhaseChanged(phase) => self.note_phase(peer, phase),
+            RingAction::ArcChanged(change) => self.note_arc(peer, change),
         }
     }
 
@@ -270,7 +271,7 @@ impl World {
             match happening {
                 Happening::Arrival(Letter { from, to, message }) => {
                     let from = self.contact(from).id;
-                    self.tell(to, Event::Received(from, message));
+                    self.tell(to, RingEvent::Received(from, message));
                 }
                 Happening::Timer(peer) => self.wake(peer),
                 Happening::Cue(number) => return Some(number),
@@ -298,7 +299,7 @@ impl World {
             return;
         };
         if ring.next_timeout() <= self.now {
-            self.tell(peer, Event::Timeout);
+            self.tell(peer, RingEvent::Timeout);
         } else {
             self.arm(peer);
         }
@@ -335,7 +336,7 @@ impl World {
     /// A peer says goodbye and stops.
     pub fn leave(&mut self, peer: u32) {
         self.lookups.retain(|_, sought| sought.by != peer);
-        self.tell(peer, Event::Leave);
+        self.tell(peer, RingEvent::Leave);
         self.kill(peer);
     }
 
@@ -352,7 +353,7 @@ impl World {
         let state = &mut self.peers[peer as usize];
         state.state = State::Awake;
         let phase = state.ring.as_ref().map(Ring::phase);
-        self.tell(peer, Event::Timeout);
+        self.tell(peer, RingEvent::Timeout);
         if let Some(phase) = self
             .ring(peer)
             .map(Ring::phase)
@@ -380,7 +381,7 @@ impl World {
         self.tally.lookups_started += 1;
         self.tell(
             peer,
-            Event::Lookup {
+            RingEvent::Lookup {
                 id: LookupId(id),
                 key,
                 count: 1,
@@ -447,20 +448,20 @@ fn first_from(peers: &BTreeMap<Key, u32>, key: Key) -> Option<u32> {
 }
 
 /// The key that this event asks for, whose answer must lead nearer to it.
-fn asked_key(event: &Event) -> Option<Key> {
+fn asked_key(event: &RingEvent) -> Option<Key> {
     match event {
-        Event::Received(_, Message::Request(_, Request::Find { key, .. })) => Some(*key),
+        RingEvent::Received(_, Message::Request(_, RingRequest::Find { key, .. })) => Some(*key),
         _ => None,
     }
 }
 
 /// The address of a simulated peer is its number.
-fn address(number: u32) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::from_bits(0x0a00_0000 | number), 4433))
+fn route(number: u32) -> Route {
+    SocketAddr::from((Ipv4Addr::from_bits(0x0a00_0000 | number), 4433)).into()
 }
 
 fn number_of(contact: &Contact) -> Option<u32> {
-    match contact.addresses.as_slice().first()? {
+    match contact.routes.as_slice().first()?.address()? {
         SocketAddr::V4(address) => Some(address.ip().to_bits() & 0x00ff_ffff),
         SocketAddr::V6(_) => None,
     }

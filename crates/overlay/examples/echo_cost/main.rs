@@ -1,5 +1,5 @@
-//! What a request costs: the transport against a bare QUIC echo, between two processes on loopback,
-//! in one run.
+//! The cost of a request: the transport against a bare QUIC echo, between two processes on
+//! loopback, in one run.
 //!
 //! Run with `cargo run --release -p apoidea-overlay --example echo_cost [seconds per row]`. The
 //! processes' CPU time is read from `/proc`, so the figures need Linux.
@@ -8,8 +8,8 @@ mod bare;
 mod stopwatch;
 
 use apoidea_overlay::{
-    AddressBook, AddressPolicy, Identity, Kind, Limits, Rate, Refusal, Request, Service, Settings,
-    Source, Transport,
+    AddressBook, AddressPolicy, Identity, Kind, Limits, Rate, Refusal, Request, Service, Source,
+    Transport, TransportSettings,
 };
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -48,15 +48,15 @@ fn transport() -> Transport {
     };
     let limits = Limits {
         peer_rate: open,
-        neighbourhood_rate: open,
+        origin_rate: open,
         newcomer_rate: open,
         ..Limits::default()
     };
-    let settings = Settings {
+    let settings = TransportSettings {
         listen: vec![(std::net::Ipv4Addr::LOCALHOST, 0).into()],
         addresses: AddressPolicy::Private,
         limits,
-        ..Settings::default()
+        ..TransportSettings::default()
     };
     let identity = Identity::ephemeral().expect("the system has randomness");
     Transport::start(identity, settings, AddressBook::default(), Arc::new(Echo))

@@ -9,7 +9,7 @@ use std::{
 /// Ticks per second of the times in `/proc`.
 const TICKS: f64 = 100.0;
 
-/// What came out of one or several runs.
+/// The figures of one or several runs.
 #[derive(Default)]
 pub struct Row {
     latencies: Vec<Duration>,

@@ -1,19 +1,19 @@
 //! The task that owns the ring. It turns commands and the clock into events, and carries out the
 //! ring's actions.
 //!
-//! It never waits for the network: what is to be sent is sent by tasks of its own, whose outcomes
-//! come back as commands. A ring request travels as a request of the transport and its response as
-//! the answer, so that a round of the protocol costs one stream.
+//! It never waits for the network: a task of its own sends each message, and the outcome comes back
+//! as a command. A ring request travels as a request of the transport and its response as the
+//! answer, so a round of the protocol costs one stream.
 
 use super::{
-    ChordSettings, Standing,
+    ChordSettings, RingStanding,
     mailbox::{Command, Mailbox, decode, encode},
 };
 use crate::{Kind, LookupError, RequestError, Source, Transport, clock::Clock};
 use apoidea_chord::{
-    Action, Addresses, ArcChange, Contact, Event, Freshness, LookupId, Message, NotFound, Ring,
+    ArcChange, Contact, Freshness, LookupId, Message, NotFound, Ring, RingAction, RingEvent, Routes,
 };
-use apoidea_model::{Key, PeerId};
+use apoidea_model::{Key, PeerId, Route};
 use rand::rngs::StdRng;
 use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -22,23 +22,26 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-/// Messages on their way at once; further ones are lost, as they could be on the network.
+/// Messages being sent at once; further ones are lost, as they could be on the network.
 const SENDS: usize = 256;
 /// Lookups under way at once.
 const LOOKUPS: usize = 1024;
-/// How often addresses are compared and useful connections marked.
+/// Time between two comparisons of the own routes, which also mark the useful connections and
+/// publish the round trips.
 const TEND: Duration = Duration::from_secs(5);
 /// Shortest sleep, so that a timer that does not move cannot keep a core busy.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 /// Longest sleep; a ring at rest wakes this often at least.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
-/// Successors whose connections are kept alive: those who take over first.
+/// Successors whose connections are kept alive: those that take over first.
 const NEAR_SUCCESSORS: usize = 4;
 /// Fingers whose connections are kept alive.
 const NEAR_FINGERS: usize = 32;
 /// Longest wait for the neighbours to hear that this peer leaves.
 const FAREWELL: Duration = Duration::from_millis(800);
 
+/// Smoothed round trips, as the ring measured them.
+pub(crate) type MeasuredRoundTrips = HashMap<PeerId, Duration>;
 type LookupReply = oneshot::Sender<Result<Vec<PeerId>, LookupError>>;
 
 pub(crate) struct Actor {
@@ -47,7 +50,8 @@ pub(crate) struct Actor {
     mailbox: Mailbox,
     commands: mpsc::Receiver<Command>,
     changes: broadcast::Sender<ArcChange>,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<RingStanding>,
+    round_trips: watch::Sender<MeasuredRoundTrips>,
     lookups: HashMap<LookupId, LookupReply>,
     next_lookup: u64,
     advertise: Vec<SocketAddr>,
@@ -58,18 +62,23 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// The task's state, and where its standing can be read.
+    /// The task's state, and the watches on its standing and its round trips.
     pub fn new(
         transport: Transport,
         mailbox: Mailbox,
         commands: mpsc::Receiver<Command>,
         changes: broadcast::Sender<ArcChange>,
         settings: &ChordSettings,
-    ) -> (Self, watch::Receiver<Standing>) {
+    ) -> (
+        Self,
+        watch::Receiver<RingStanding>,
+        watch::Receiver<MeasuredRoundTrips>,
+    ) {
         let advertise = settings.advertise.clone();
-        let me = Contact::new(transport.me(), &own_addresses(&transport, &advertise));
+        let me = Contact::new(transport.me(), &own_routes(&transport, &advertise));
         let ring = Ring::new(me, settings.ring.clone());
         let (standing, watched) = watch::channel(standing_of(&ring));
+        let (round_trips, measured) = watch::channel(MeasuredRoundTrips::default());
         let actor = Actor {
             ring,
             transport,
@@ -77,6 +86,7 @@ impl Actor {
             commands,
             changes,
             standing,
+            round_trips,
             lookups: HashMap::new(),
             next_lookup: 0,
             advertise,
@@ -85,7 +95,7 @@ impl Actor {
             clock: Clock::start(),
             rng: rand::make_rng(),
         };
-        (actor, watched)
+        (actor, watched, measured)
     }
 
     /// Runs until it is cancelled.
@@ -100,7 +110,7 @@ impl Actor {
                 .clamp(SHORTEST_SLEEP, LONGEST_SLEEP);
             tokio::select! {
                 Some(command) = self.commands.recv() => self.obey(command),
-                () = time::sleep(sleep) => self.handle(Event::Timeout),
+                () = time::sleep(sleep) => self.handle(RingEvent::Timeout),
                 _ = tend.tick() => self.tend(),
             }
             self.publish();
@@ -110,12 +120,12 @@ impl Actor {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Received(from, message, reply) => self.receive(from, message, reply),
-            Command::Unreachable(peer) => self.handle(Event::Unreachable(peer)),
+            Command::Unreachable(peer) => self.handle(RingEvent::Unreachable(peer)),
             // A peer's id is the end of its own arc, so it names the arc that is remembered
             // wrongly.
-            Command::Redirected(by) => self.handle(Event::Redirected { key: by.key(), by }),
+            Command::Redirected(by) => self.handle(RingEvent::Redirected { key: by.key(), by }),
             Command::Join(contacts) => self.join(contacts),
-            Command::Learned(contacts) => self.handle(Event::Learned(contacts)),
+            Command::Learned(contacts) => self.handle(RingEvent::Learned(contacts)),
             Command::LookUp {
                 key,
                 count,
@@ -123,18 +133,18 @@ impl Actor {
                 reply,
             } => self.look_up(key, count, freshness, reply),
             Command::Leave(reply) => self.leave(reply),
-            // Whoever asked may have gone.
+            // The asker may have gone.
             Command::Status(reply) => drop(reply.send(self.ring.status())),
         }
     }
 
     fn join(&mut self, contacts: Vec<Contact>) {
-        // Whoever was met on the way in has said where it sees this peer.
+        // The peers met on the way in have said how they see this peer.
         self.tend();
-        self.handle(Event::Join(contacts));
+        self.handle(RingEvent::Join(contacts));
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: RingEvent) {
         let now = self.clock.now();
         let actions = self.ring.handle(event, now, &mut self.rng);
         actions.into_iter().for_each(|action| self.perform(action));
@@ -150,28 +160,28 @@ impl Actor {
         let now = self.clock.now();
         let mut actions = self
             .ring
-            .handle(Event::Received(from, message), now, &mut self.rng);
-        let is_response = |action: &Action| matches!(action, Action::Send(to, Message::Response(id, _)) if to.id == from && Some(*id) == asked);
+            .handle(RingEvent::Received(from, message), now, &mut self.rng);
+        let is_response = |action: &RingAction| matches!(action, RingAction::Send(to, Message::Response(id, _)) if to.id == from && Some(*id) == asked);
         if let (Some(reply), Some(at)) = (reply, actions.iter().position(is_response))
-            && let Action::Send(_, response) = actions.remove(at)
+            && let RingAction::Send(_, response) = actions.remove(at)
         {
-            // Whoever asked may have gone.
+            // The asker may have gone.
             let _ = reply.send(response);
         }
         actions.into_iter().for_each(|action| self.perform(action));
     }
 
-    fn perform(&mut self, action: Action) {
+    fn perform(&mut self, action: RingAction) {
         match action {
-            Action::Send(to, message) => self.send(to, &message),
-            Action::Found { id, owners, .. } => {
+            RingAction::Send(to, message) => self.send(to, &message),
+            RingAction::Found { id, owners, .. } => {
                 let found = owners.iter().map(|owner| self.meet(owner)).collect();
                 self.answer(id, Ok(found));
             }
-            Action::NotFound(id, why) => self.answer(id, Err(lookup_error(why))),
+            RingAction::NotFound(id, why) => self.answer(id, Err(lookup_error(why))),
             // Fails only if nobody listens.
-            Action::ArcChanged(change) => drop(self.changes.send(change)),
-            Action::PhaseChanged(phase) => {
+            RingAction::ArcChanged(change) => drop(self.changes.send(change)),
+            RingAction::PhaseChanged(phase) => {
                 tracing::info!(?phase, "this peer's relation to the ring changed");
                 self.tend();
             }
@@ -187,7 +197,7 @@ impl Actor {
         self.next_lookup += 1;
         let id = LookupId(self.next_lookup);
         self.lookups.insert(id, reply);
-        self.handle(Event::Lookup {
+        self.handle(RingEvent::Lookup {
             id,
             key,
             count,
@@ -197,16 +207,16 @@ impl Actor {
 
     fn answer(&mut self, id: LookupId, found: Result<Vec<PeerId>, LookupError>) {
         if let Some(reply) = self.lookups.remove(&id) {
-            // Whoever asked may have given up.
+            // The asker may have given up.
             let _ = reply.send(found);
         }
     }
 
-    /// Notes where a peer is said to be.
+    /// Notes the routes that others named for a peer.
     fn meet(&self, contact: &Contact) -> PeerId {
         self.transport.learn(
             contact.id,
-            contact.addresses.as_slice().iter().copied(),
+            contact.routes.as_slice().iter().copied(),
             Source::Told,
         );
         contact.id
@@ -233,14 +243,14 @@ impl Actor {
                     }
                 }
                 Err(RequestError::Unreachable(_)) => mailbox.send(Command::Unreachable(to)).await,
-                // Silence is the ring's own business: it has timeouts for it.
+                // The ring has its own timeouts for silence.
                 Err(_) => {}
             }
         });
     }
 
     fn leave(&mut self, reply: oneshot::Sender<()>) {
-        self.handle(Event::Leave);
+        self.handle(RingEvent::Leave);
         let tasks = std::mem::take(&mut self.tasks);
         tasks.close();
         tokio::spawn(async move {
@@ -249,16 +259,17 @@ impl Actor {
         });
     }
 
-    /// Keeps the peer's own addresses and the connections that matter up to date.
+    /// Keeps the peer's own routes, the useful connections and the published round trips up to
+    /// date.
     fn tend(&mut self) {
-        let addresses = Addresses::new(&own_addresses(&self.transport, &self.advertise));
-        if addresses != self.ring.me().addresses {
-            self.ring.moved_to(Contact {
-                id: self.transport.me(),
-                addresses,
-            });
+        let routes = own_routes(&self.transport, &self.advertise);
+        let me = Contact::new(self.transport.me(), &routes);
+        if me != *self.ring.me() {
+            self.ring.moved_to(me);
         }
         let status = self.ring.status();
+        let measured = status.round_trips.iter().copied().collect();
+        self.round_trips.send_replace(measured);
         let successors = status.successors.iter().take(NEAR_SUCCESSORS);
         let near = status
             .predecessor
@@ -278,32 +289,31 @@ impl Actor {
     }
 }
 
-fn standing_of(ring: &Ring) -> Standing {
-    Standing {
+fn standing_of(ring: &Ring) -> RingStanding {
+    RingStanding {
         phase: ring.phase(),
         arc: ring.arc(),
         size_estimate: ring.size_estimate(),
     }
 }
 
-/// Where others can reach this peer: what the user says, else where it listens and where others see
-/// it.
-fn own_addresses(transport: &Transport, advertise: &[SocketAddr]) -> Vec<SocketAddr> {
+/// The routes on which others can reach this peer: those that the user gives, otherwise the
+/// addresses that it listens on and the routes on which others see it.
+fn own_routes(transport: &Transport, advertise: &[SocketAddr]) -> Vec<Route> {
     if !advertise.is_empty() {
-        return advertise.to_vec();
+        return advertise.iter().copied().map(Route::from).collect();
     }
-    let observed = transport
-        .observed_addresses()
-        .into_iter()
-        .map(|(address, _)| address);
-    let mut addresses = Vec::new();
-    for address in transport.local_addresses().into_iter().chain(observed) {
-        if transport.policy().allows(address) && !addresses.contains(&address) {
-            addresses.push(address);
+    let observed = transport.observed_routes();
+    let observed = observed.into_iter().map(|(route, _)| route);
+    let local = transport.local_addresses().into_iter().map(Route::from);
+    let mut routes = Vec::new();
+    for route in local.chain(observed) {
+        if transport.policy().allows_route(route) && !routes.contains(&route) {
+            routes.push(route);
         }
     }
-    addresses.truncate(Addresses::MAX);
-    addresses
+    routes.truncate(Routes::MAX);
+    routes
 }
 
 fn lookup_error(why: NotFound) -> LookupError {

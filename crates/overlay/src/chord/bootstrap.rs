@@ -1,18 +1,18 @@
 //! Finding a way into the ring, and back into it.
 //!
-//! At the start the entry points, the peers remembered from the last run and the local network are
-//! asked. If nobody answers, this peer begins a ring of its own and goes on asking, ever more
-//! rarely; the ring merges with the other one as soon as it hears of it.
+//! At the start, this peer asks the entry points, the peers remembered from the last run and the
+//! local network. If nobody answers, it begins a ring of its own and goes on asking, ever more
+//! rarely. The ring merges with the other one as soon as it hears of it.
 
 use super::{
-    ChordSettings, LocalDiscovery, SettingOut, Standing,
+    ChordSettings, LocalDiscovery, RingStanding, SettingOut,
     entry_point::EntryPoint,
     local_network::LocalNetwork,
     mailbox::{Command, Mailbox},
 };
 use crate::{AddressPolicy, NetworkId, Source, Transport};
 use apoidea_chord::{Contact, Phase};
-use apoidea_model::PeerId;
+use apoidea_model::{PeerId, Route};
 use futures::future::join_all;
 use hickory_resolver::TokioResolver;
 use rand::{RngExt, seq::SliceRandom};
@@ -37,7 +37,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 pub(crate) struct Bootstrap {
     transport: Transport,
     mailbox: Mailbox,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<RingStanding>,
     network: NetworkId,
     settings: ChordSettings,
     resolver: Option<TokioResolver>,
@@ -49,7 +49,7 @@ impl Bootstrap {
     pub fn new(
         transport: Transport,
         mailbox: Mailbox,
-        standing: watch::Receiver<Standing>,
+        standing: watch::Receiver<RingStanding>,
         network: NetworkId,
         settings: ChordSettings,
         again: Arc<Notify>,
@@ -101,7 +101,7 @@ impl Bootstrap {
         let mut attempt = 0;
         loop {
             let is_adrift =
-                |standing: &Standing| matches!(standing.phase, Phase::Alone | Phase::Joining);
+                |standing: &RingStanding| matches!(standing.phase, Phase::Alone | Phase::Joining);
             if self.standing.wait_for(is_adrift).await.is_err() {
                 return;
             }
@@ -118,7 +118,7 @@ impl Bootstrap {
         }
     }
 
-    /// Asks a few entry points and remembered peers; those who answer come back.
+    /// Asks a few entry points and remembered peers; returns those that answered.
     async fn find(&mut self) -> Vec<Contact> {
         let mut entry_points = self.settings.entry_points.clone();
         entry_points.shuffle(&mut rand::rng());
@@ -135,11 +135,11 @@ impl Bootstrap {
             .into_iter()
             .flatten()
             .chain(called.into_iter().flatten());
-        met.map(|peer| Contact::new(peer, &self.transport.addresses(peer)))
+        met.map(|peer| Contact::new(peer, &self.transport.routes(peer)))
             .collect()
     }
 
-    /// Who lives at an entry point?
+    /// Finds the peers at an entry point.
     async fn knock(&self, entry: EntryPoint) -> Vec<PeerId> {
         let addresses = entry.place.addresses(self.resolver.as_ref()).await;
         if let Some(id) = entry.id {
@@ -150,7 +150,7 @@ impl Bootstrap {
         for address in addresses {
             match self.transport.meet(address).await {
                 Ok(peer) => {
-                    // The user gave this address, so it may be dialled again whatever it is.
+                    // The user gave this address, so the policy does not apply to it.
                     self.transport.learn(peer, [address], Source::Configured);
                     met.push(peer);
                 }
@@ -178,7 +178,7 @@ impl Bootstrap {
         peers
     }
 
-    /// Passes on who is found on the local network. Their addresses are those of the same wire, so
+    /// Passes on the peers found on the local network. Their addresses belong to the same wire, so
     /// they may be dialled in the open network too.
     fn listen_locally(&self) -> impl Future<Output = ()> + use<> {
         let (transport, mailbox, network) = (
@@ -202,14 +202,15 @@ impl Bootstrap {
                 }
             };
             while let Some((peer, addresses)) = local.next().await {
-                let addresses: Vec<_> = addresses
+                let routes: Vec<Route> = addresses
                     .into_iter()
                     .filter(|address| AddressPolicy::Private.allows(*address))
+                    .map(Route::from)
                     .collect();
-                tracing::debug!(?peer, ?addresses, "found on the local network");
-                transport.learn(peer, addresses.iter().copied(), Source::Configured);
+                tracing::debug!(?peer, ?routes, "found on the local network");
+                transport.learn(peer, routes.iter().copied(), Source::Configured);
                 mailbox
-                    .send(Command::Learned(vec![Contact::new(peer, &addresses)]))
+                    .send(Command::Learned(vec![Contact::new(peer, &routes)]))
                     .await;
             }
         }

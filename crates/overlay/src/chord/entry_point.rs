@@ -1,4 +1,4 @@
-//! Where a newcomer may enter the ring, as the user writes it: `id@address`, an address, or a name.
+//! An entry point of the ring, as the user writes it: `id@address`, an address, or a name.
 
 use apoidea_model::PeerId;
 use hickory_resolver::{
@@ -12,19 +12,19 @@ use std::{
     str::FromStr,
 };
 
-/// Where a newcomer may enter the ring.
+/// A peer through which a newcomer may enter the ring.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EntryPoint {
-    /// Who is expected there; without it, whoever answers is believed once.
+    /// The peer expected there; without it, any peer that answers is believed once.
     pub id: Option<PeerId>,
-    /// Where that is.
-    pub place: Place,
+    /// The place to find it.
+    pub place: EntryPlace,
 }
 
-/// Where an entry point is.
+/// The place of an entry point.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum EntryPlace {
     /// An address.
     Address(SocketAddr),
     /// A name, looked up in DNS: its service records `_apoidea._udp`, or else its addresses and
@@ -60,12 +60,12 @@ impl FromStr for EntryPoint {
     }
 }
 
-fn parse_place(text: &str) -> Option<Place> {
+fn parse_place(text: &str) -> Option<EntryPlace> {
     if let Ok(address) = text.parse() {
-        return Some(Place::Address(address));
+        return Some(EntryPlace::Address(address));
     }
     if let Ok(ip) = text.parse::<IpAddr>() {
-        return Some(Place::Address((ip, EntryPoint::DEFAULT_PORT).into()));
+        return Some(EntryPlace::Address((ip, EntryPoint::DEFAULT_PORT).into()));
     }
     let (name, port) = match text.rsplit_once(':') {
         Some((name, port)) => (name, port.parse().ok()?),
@@ -83,7 +83,7 @@ fn parse_place(text: &str) -> Option<Place> {
             .unwrap_or(name)
             .split('.')
             .all(is_label);
-    is_name.then(|| Place::Name(name.to_ascii_lowercase(), port))
+    is_name.then(|| EntryPlace::Name(name.to_ascii_lowercase(), port))
 }
 
 impl TryFrom<String> for EntryPoint {
@@ -106,24 +106,24 @@ impl fmt::Display for EntryPoint {
             write!(f, "{id}@")?;
         }
         match &self.place {
-            Place::Address(address) => write!(f, "{address}"),
-            Place::Name(name, port) => write!(f, "{name}:{port}"),
+            EntryPlace::Address(address) => write!(f, "{address}"),
+            EntryPlace::Name(name, port) => write!(f, "{name}:{port}"),
         }
     }
 }
 
-impl Place {
+impl EntryPlace {
     /// The addresses of the place; none if the name cannot be looked up now.
     pub(crate) async fn addresses(&self, resolver: Option<&TokioResolver>) -> Vec<SocketAddr> {
         match (self, resolver) {
-            (Place::Address(address), _) => vec![*address],
-            (Place::Name(name, port), Some(resolver)) => look_up(resolver, name, *port).await,
-            (Place::Name(..), None) => Vec::new(),
+            (EntryPlace::Address(address), _) => vec![*address],
+            (EntryPlace::Name(name, port), Some(resolver)) => look_up(resolver, name, *port).await,
+            (EntryPlace::Name(..), None) => Vec::new(),
         }
     }
 }
 
-/// Names are complete: what the user's machine would append to them is nobody's entry point.
+/// Looks a name up. Names are complete: the search domains of the user's machine are not appended.
 async fn look_up(resolver: &TokioResolver, name: &str, port: u16) -> Vec<SocketAddr> {
     let name = &format!("{}.", name.trim_end_matches('.'));
     let mut found = Vec::new();

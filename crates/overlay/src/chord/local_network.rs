@@ -1,6 +1,5 @@
 //! Finding peers on the local network by multicast DNS (RFC 6762), so that two machines in one home
-//! need no configuration. What is found is a hint like any other: whoever answers must prove its
-//! id.
+//! need no configuration. A peer found there is a hint like any other: it must still prove its id.
 
 use crate::NetworkId;
 use apoidea_model::PeerId;
@@ -55,7 +54,7 @@ impl Drop for LocalNetwork {
     }
 }
 
-/// What this peer says about itself, its addresses still to be filled in.
+/// The announcement of this peer, its addresses still to be filled in.
 fn announcement(me: PeerId, network: &NetworkId, port: u16) -> Result<ServiceInfo, mdns_sd::Error> {
     let id = me.to_string();
     // A label has 63 characters at most; the whole id is in the properties.
@@ -71,7 +70,7 @@ fn announcement(me: PeerId, network: &NetworkId, port: u16) -> Result<ServiceInf
     )
 }
 
-/// Whom an announcement names, if it is another peer of the same network.
+/// The peer that an announcement names, if it is another one of the same network.
 fn judge(
     service: &ResolvedService,
     me: PeerId,

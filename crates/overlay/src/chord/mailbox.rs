@@ -1,31 +1,31 @@
-//! The way into the task that owns the ring, and the doorman who brings other peers' messages
+//! The mailbox of the task that owns the ring, and the doorman that brings other peers' messages
 //! there.
 
 use crate::{Kind, LookupError, Refusal, Request, Service};
-use apoidea_chord::{Contact, Freshness, Message, Status};
+use apoidea_chord::{Contact, Freshness, Message, RingStatus};
 use apoidea_model::{Key, PeerId};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
-/// Commands that wait; whoever sends more waits as well.
+/// Commands that wait; a sender of more waits as well.
 const COMMANDS: usize = 256;
 
 /// Something for the ring to take in.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// A message came, and the stream on which an answer may go back.
+    /// A message came, with the stream on which an answer may go back.
     Received(PeerId, Message, Option<oneshot::Sender<Message>>),
     /// No connection could be made to this peer.
     Unreachable(PeerId),
-    /// This peer says that it does not own what it was said to.
+    /// This peer says that it does not own a key that it was named for.
     Redirected(PeerId),
     /// Enter the ring through these peers.
     Join(Vec<Contact>),
     /// Peers that may be members.
     Learned(Vec<Contact>),
-    /// Who owns this key?
+    /// Find the owner of this key.
     LookUp {
         key: Key,
         count: usize,
@@ -34,8 +34,8 @@ pub(crate) enum Command {
     },
     /// Give the place up; answered when the neighbours have been told.
     Leave(oneshot::Sender<()>),
-    /// What does the ring look like?
-    Status(oneshot::Sender<Status>),
+    /// Show the ring's state.
+    Status(oneshot::Sender<RingStatus>),
 }
 
 /// The sending end.
@@ -124,7 +124,7 @@ mod tests {
         assert!((0..bytes.len()).all(|length| decode(&bytes[..length]).is_none()));
         let ping = encode(&Message::Request(
             RequestId(1),
-            apoidea_chord::Request::Ping,
+            apoidea_chord::RingRequest::Ping,
         ));
         assert!(ping.len() <= 4, "{}", ping.len());
     }

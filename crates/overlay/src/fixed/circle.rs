@@ -1,7 +1,7 @@
-//! Identifier-seeded consistent hashing (Boldi et al., UbiCrawler §4): every member has points on
-//! the ring, drawn from a generator that is seeded with its id, as many as its capacity asks for. A
-//! key belongs to the first living member at or after it. Whoever knows the members knows all
-//! points; when one goes, only its own keys move.
+//! Identifier-seeded consistent hashing (Boldi et al., UbiCrawler §4). Every member has points on
+//! the ring, as many as its capacity asks for, drawn from a generator that is seeded with its id. A
+//! key belongs to the first living member at or after it. The list of members gives all points.
+//! When a member goes, only its own keys move.
 
 use super::Member;
 use apoidea_chord::{Arc, ArcChange};
@@ -50,7 +50,7 @@ impl Circle {
         owners
     }
 
-    /// What `me` gains and loses when the members that are down change.
+    /// The arcs that `me` gains and loses when the members that are down change.
     pub fn changes(
         &self,
         me: PeerId,

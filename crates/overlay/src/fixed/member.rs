@@ -8,12 +8,12 @@ use std::net::SocketAddr;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
-    /// Who.
+    /// The member.
     pub id: PeerId,
-    /// Where.
+    /// The addresses at which it listens.
     #[serde(default)]
     pub addresses: Vec<SocketAddr>,
-    /// How much it takes on, relative to the others; 1 to [`Member::MAX_CAPACITY`].
+    /// Its share of the work, relative to the others; 1 to [`Member::MAX_CAPACITY`].
     #[serde(default = "one")]
     pub capacity: u8,
 }

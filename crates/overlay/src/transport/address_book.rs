@@ -1,16 +1,16 @@
-//! Where peers were last seen. An address is only a hint: whoever answers there must still prove
-//! its id.
+//! The routes on which peers were last reached. A route is only a hint: the peer at its end must
+//! still prove its id.
 //!
-//! The book is bounded, forgets the peers longest unheard of, and never lets hearsay push out an
-//! address that has worked. The caller keeps its [`Snapshot`](AddressBook::snapshot) on disk
-//! between runs.
+//! The book is bounded, forgets the peers longest unheard of, and never lets hearsay push out a
+//! route that has worked. The caller keeps its [`snapshot`](AddressBook::snapshot) on disk between
+//! runs.
 
 use super::AddressPolicy;
-use apoidea_model::PeerId;
+use apoidea_model::{PeerId, Route};
 use serde::{Deserialize, Serialize};
-use std::{collections::HashMap, net::SocketAddr};
+use std::collections::HashMap;
 
-/// Where an address came from, the most trusted last.
+/// The origin of a route, the most trusted last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Source {
     /// Another peer said so; subject to the [`AddressPolicy`].
@@ -21,16 +21,16 @@ pub enum Source {
     Configured,
 }
 
-/// The addresses of one peer, as they are remembered on disk.
+/// One peer and its routes, as they are remembered on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    /// Whose addresses.
+pub struct KnownPeer {
+    /// The peer.
     pub id: PeerId,
-    /// Best first.
-    pub addresses: Vec<(SocketAddr, Source)>,
+    /// Its routes, the most trusted first.
+    pub routes: Vec<(Route, Source)>,
 }
 
-/// The addresses of all peers known.
+/// The routes of all peers known.
 #[derive(Debug, Clone, Default)]
 pub struct AddressBook {
     entries: HashMap<PeerId, Listing>,
@@ -39,93 +39,97 @@ pub struct AddressBook {
 
 #[derive(Debug, Clone, Default)]
 struct Listing {
-    addresses: Vec<(SocketAddr, Source)>,
+    /// The most trusted first.
+    routes: Vec<(Route, Source)>,
     heard: u64,
 }
 
 impl AddressBook {
     /// Peers remembered; 10,000 would be a large ring, and any few hundred suffice to join again.
     pub const PEERS: usize = 4096;
-    /// Addresses remembered per peer: two families, at home, abroad and on the road.
-    pub const ADDRESSES: usize = 8;
+    /// Routes remembered per peer: two families, at home, abroad and on the road.
+    pub const ROUTES: usize = 8;
 
     /// The book as it was remembered. Only as much as fits is taken.
-    pub fn from_snapshot(entries: impl IntoIterator<Item = Entry>) -> Self {
+    pub fn from_snapshot(peers: impl IntoIterator<Item = KnownPeer>) -> Self {
         let mut book = AddressBook::default();
-        for entry in entries.into_iter().take(Self::PEERS) {
-            for (address, source) in entry.addresses.into_iter().take(Self::ADDRESSES) {
-                book.learn(entry.id, address, source);
+        for peer in peers.into_iter().take(Self::PEERS) {
+            for (route, source) in peer.routes.into_iter().take(Self::ROUTES) {
+                book.learn(peer.id, route, source);
             }
         }
         book
     }
 
-    /// What to remember, the peers heard of most recently last. What the user configures is asked
-    /// anew at every start, so it is remembered as merely proven.
-    pub fn snapshot(&self) -> Vec<Entry> {
+    /// The peers to remember, those heard of most recently last. The user's settings are read
+    /// anew at every start, so a configured route is remembered as merely proven.
+    pub fn snapshot(&self) -> Vec<KnownPeer> {
         let mut listings: Vec<_> = self.entries.iter().collect();
         listings.sort_by_key(|(id, listing)| (listing.heard, **id));
         let remembered =
-            |(address, source): &(SocketAddr, Source)| (*address, (*source).min(Source::Proven));
-        let entry = |(&id, listing): (&PeerId, &Listing)| Entry {
+            |(route, source): &(Route, Source)| (*route, (*source).min(Source::Proven));
+        let known = |(&id, listing): (&PeerId, &Listing)| KnownPeer {
             id,
-            addresses: listing.addresses.iter().map(remembered).collect(),
+            routes: listing.routes.iter().map(remembered).collect(),
         };
-        listings.into_iter().map(entry).collect()
+        listings.into_iter().map(known).collect()
     }
 
-    /// Takes note of an address. What is known from a better source stays.
-    pub fn learn(&mut self, id: PeerId, address: SocketAddr, source: Source) {
+    /// Takes note of a route. A route known from a better source stays, and a peer that would be
+    /// its own relay is refused.
+    pub fn learn(&mut self, id: PeerId, route: Route, source: Source) {
+        if !route.may_lead_to(id) {
+            return;
+        }
         self.clock += 1;
         if !self.entries.contains_key(&id) && self.entries.len() >= Self::PEERS {
             self.forget_the_oldest();
         }
         let listing = self.entries.entry(id).or_default();
         listing.heard = self.clock;
-        listing.learn(address, source);
+        listing.learn(route, source);
     }
 
-    /// The address did not lead to the peer: it is tried last from now on, and hearsay is dropped.
-    pub fn failed(&mut self, id: PeerId, address: SocketAddr) {
+    /// The route did not lead to the peer: it is tried last from now on, and hearsay is dropped.
+    pub fn note_failure(&mut self, id: PeerId, route: Route) {
         let Some(listing) = self.entries.get_mut(&id) else {
             return;
         };
-        let Some(at) = listing
-            .addresses
-            .iter()
-            .position(|(known, _)| *known == address)
-        else {
+        let Some(at) = listing.position(route) else {
             return;
         };
-        match listing.addresses.remove(at) {
+        match listing.routes.remove(at) {
             (_, Source::Told) => {}
-            (address, Source::Proven) => listing.addresses.push((address, Source::Told)),
-            configured => listing.addresses.push(configured),
+            (route, Source::Proven) => listing.routes.push((route, Source::Told)),
+            configured => listing.routes.push(configured),
         }
     }
 
-    /// The addresses to dial, best first.
-    pub fn addresses(&self, id: PeerId, policy: AddressPolicy) -> Vec<SocketAddr> {
+    /// The routes to dial, best first: those of the peer itself before those through a relay, and
+    /// among these the most trusted first.
+    pub fn routes(&self, id: PeerId, policy: AddressPolicy) -> Vec<Route> {
         let listed = self
             .entries
             .get(&id)
-            .map_or(&[][..], |listing| &listing.addresses);
+            .map_or(&[][..], |listing| &listing.routes);
         let allowed = listed
             .iter()
-            .filter(|(address, source)| *source == Source::Configured || policy.allows(*address));
-        allowed.map(|(address, _)| *address).collect()
+            .filter(|(route, source)| *source == Source::Configured || policy.allows_route(*route));
+        let mut routes: Vec<Route> = allowed.map(|(route, _)| *route).collect();
+        routes.sort_by_key(|route| route.relay().is_some());
+        routes
     }
 
-    /// Every peer with at least one address.
+    /// Every peer with at least one route.
     pub fn peers(&self) -> impl Iterator<Item = PeerId> + '_ {
         self.entries
             .iter()
-            .filter(|(_, listing)| !listing.addresses.is_empty())
+            .filter(|(_, listing)| !listing.routes.is_empty())
             .map(|(id, _)| *id)
     }
 
     fn forget_the_oldest(&mut self) {
-        let trust = |listing: &Listing| listing.addresses.iter().map(|(_, source)| *source).max();
+        let trust = |listing: &Listing| listing.routes.iter().map(|(_, source)| *source).max();
         let oldest = self
             .entries
             .iter()
@@ -137,21 +141,21 @@ impl AddressBook {
 }
 
 impl Listing {
-    fn learn(&mut self, address: SocketAddr, source: Source) {
-        let known = self
-            .addresses
-            .iter()
-            .position(|(known, _)| *known == address);
-        let before = known.map(|at| self.addresses.remove(at).1);
+    fn position(&self, route: Route) -> Option<usize> {
+        self.routes.iter().position(|(known, _)| *known == route)
+    }
+
+    fn learn(&mut self, route: Route, source: Source) {
+        let before = self.position(route).map(|at| self.routes.remove(at).1);
         let source = before.map_or(source, |before| before.max(source));
-        let worse = |(_, other): &(SocketAddr, Source)| *other <= source;
+        let worse = |(_, other): &(Route, Source)| *other <= source;
         let at = self
-            .addresses
+            .routes
             .iter()
             .position(worse)
-            .unwrap_or(self.addresses.len());
-        self.addresses.insert(at, (address, source));
-        self.addresses.truncate(AddressBook::ADDRESSES);
+            .unwrap_or(self.routes.len());
+        self.routes.insert(at, (route, source));
+        self.routes.truncate(AddressBook::ROUTES);
     }
 }
 
@@ -164,7 +168,7 @@ mod tests {
         PeerId::at(Key::hash(n.to_be_bytes()))
     }
 
-    fn address(n: u32) -> SocketAddr {
+    fn address(n: u32) -> Route {
         format!("9.{}.{}.{}:1", n >> 16 & 255, n >> 8 & 255, n & 255)
             .parse()
             .unwrap()
@@ -177,12 +181,12 @@ mod tests {
         for n in 2..100 {
             book.learn(peer(1), address(n), Source::Told);
         }
-        let addresses = book.addresses(peer(1), AddressPolicy::Global);
-        assert_eq!(addresses.len(), AddressBook::ADDRESSES);
+        let addresses = book.routes(peer(1), AddressPolicy::Global);
+        assert_eq!(addresses.len(), AddressBook::ROUTES);
         assert_eq!(addresses[0], address(1));
         book.learn(peer(1), address(99), Source::Proven);
         assert_eq!(
-            book.addresses(peer(1), AddressPolicy::Global)[..2],
+            book.routes(peer(1), AddressPolicy::Global)[..2],
             [address(99), address(1)]
         );
     }
@@ -194,7 +198,7 @@ mod tests {
         book.learn(peer(1), address(2), Source::Told);
         book.learn(peer(1), address(1), Source::Told);
         assert_eq!(
-            book.addresses(peer(1), AddressPolicy::Global),
+            book.routes(peer(1), AddressPolicy::Global),
             [address(1), address(2)]
         );
     }
@@ -204,13 +208,13 @@ mod tests {
         let mut book = AddressBook::default();
         book.learn(peer(1), address(1), Source::Proven);
         book.learn(peer(1), address(2), Source::Proven);
-        book.failed(peer(1), address(2));
+        book.note_failure(peer(1), address(2));
         assert_eq!(
-            book.addresses(peer(1), AddressPolicy::Global),
+            book.routes(peer(1), AddressPolicy::Global),
             [address(1), address(2)]
         );
-        book.failed(peer(1), address(2));
-        assert_eq!(book.addresses(peer(1), AddressPolicy::Global), [address(1)]);
+        book.note_failure(peer(1), address(2));
+        assert_eq!(book.routes(peer(1), AddressPolicy::Global), [address(1)]);
     }
 
     #[test]
@@ -222,11 +226,8 @@ mod tests {
         );
         book.learn(peer(1), inner, Source::Told);
         book.learn(peer(1), mine, Source::Configured);
-        assert_eq!(book.addresses(peer(1), AddressPolicy::Global), [mine]);
-        assert_eq!(
-            book.addresses(peer(1), AddressPolicy::Private),
-            [mine, inner]
-        );
+        assert_eq!(book.routes(peer(1), AddressPolicy::Global), [mine]);
+        assert_eq!(book.routes(peer(1), AddressPolicy::Private), [mine, inner]);
     }
 
     #[test]
@@ -237,8 +238,8 @@ mod tests {
             book.learn(peer(n), address(n), Source::Told);
         }
         assert_eq!(book.peers().count(), AddressBook::PEERS);
-        assert_eq!(book.addresses(peer(0), AddressPolicy::Global), [address(0)]);
-        assert!(book.addresses(peer(1), AddressPolicy::Global).is_empty());
+        assert_eq!(book.routes(peer(0), AddressPolicy::Global), [address(0)]);
+        assert!(book.routes(peer(1), AddressPolicy::Global).is_empty());
     }
 
     #[test]
@@ -258,18 +259,47 @@ mod tests {
         );
         let restored = AddressBook::from_snapshot(book.snapshot());
         assert!(
-            restored
-                .addresses(peer(9), AddressPolicy::Global)
-                .is_empty(),
+            restored.routes(peer(9), AddressPolicy::Global).is_empty(),
             "the user may have changed their mind"
         );
         for n in 0..5 {
             let sorted = |book: &AddressBook| {
-                let mut addresses = book.addresses(peer(n), AddressPolicy::Global);
+                let mut addresses = book.routes(peer(n), AddressPolicy::Global);
                 addresses.sort();
                 addresses
             };
             assert_eq!(sorted(&restored), sorted(&book));
         }
+    }
+
+    #[test]
+    fn a_route_of_the_peer_itself_comes_before_any_relay() {
+        let mut book = AddressBook::default();
+        let via = Route::Via { relay: peer(2) };
+        book.learn(peer(1), via, Source::Proven);
+        book.learn(peer(1), address(1), Source::Told);
+        assert_eq!(
+            book.routes(peer(1), AddressPolicy::Global),
+            [address(1), via]
+        );
+        for n in 2..100 {
+            book.learn(peer(1), address(n), Source::Told);
+        }
+        let routes = book.routes(peer(1), AddressPolicy::Global);
+        assert_eq!(routes.len(), AddressBook::ROUTES);
+        assert_eq!(routes.last(), Some(&via), "hearsay does not displace it");
+    }
+
+    #[test]
+    fn a_peer_that_is_its_own_relay_is_not_listed() {
+        let mut book = AddressBook::default();
+        book.learn(peer(1), Route::Via { relay: peer(1) }, Source::Configured);
+        assert_eq!(book.peers().count(), 0);
+        book.learn(peer(1), Route::Via { relay: peer(2) }, Source::Told);
+        let restored = AddressBook::from_snapshot(book.snapshot());
+        assert_eq!(
+            restored.routes(peer(1), AddressPolicy::Global),
+            [Route::Via { relay: peer(2) }]
+        );
     }
 }

@@ -1,11 +1,11 @@
-//! Which addresses may be dialled. A stranger who names an address in a volunteer's home network
+//! The addresses that may be dialled. A stranger who names an address in a volunteer's home network
 //! must not make this peer send packets there.
 
-use apoidea_model::is_global;
+use apoidea_model::{Route, is_global};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// Which addresses that another peer supplied may be dialled. Addresses that the user configured
+/// The addresses supplied by other peers that may be dialled. Addresses that the user configured
 /// always may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -18,11 +18,17 @@ pub enum AddressPolicy {
 }
 
 impl AddressPolicy {
-    /// May this address be dialled?
+    /// Whether this address may be dialled.
     pub fn allows(self, address: SocketAddr) -> bool {
         let ip = address.ip().to_canonical();
         let is_a_host = address.port() != 0 && !ip.is_unspecified() && !ip.is_multicast();
         is_a_host && (self == AddressPolicy::Private || is_global(ip))
+    }
+
+    /// Whether this route may be dialled. A relay is a peer of its own, whose address is judged
+    /// when the relay is dialled.
+    pub fn allows_route(self, route: Route) -> bool {
+        route.address().is_none_or(|address| self.allows(address))
     }
 }
 

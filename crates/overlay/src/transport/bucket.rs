@@ -3,7 +3,7 @@
 use super::Rate;
 use std::time::{Duration, Instant};
 
-/// Longest pause that a bucket asks for, whatever its debt.
+/// Longest pause that a bucket asks for, however deep its debt.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// The state of one bucket; its rate is passed in, so that it is stored once for many buckets.
@@ -42,16 +42,19 @@ impl Bucket {
         self.tokens = (self.tokens - tokens).max(-rate.burst);
     }
 
-    /// A full bucket is as good as a new one and can be forgotten.
-    pub fn is_full(&mut self, rate: Rate, now: Instant) -> bool {
-        self.fill(rate, now);
-        self.tokens >= rate.burst
+    /// Whether the bucket is full: it is as good as a new one and can be forgotten.
+    pub fn is_full(&self, rate: Rate, now: Instant) -> bool {
+        self.tokens_at(rate, now) >= rate.burst
     }
 
     fn fill(&mut self, rate: Rate, now: Instant) {
-        let seconds = now.saturating_duration_since(self.filled).as_secs_f64();
-        self.tokens = (self.tokens + seconds * rate.per_second).min(rate.burst);
+        self.tokens = self.tokens_at(rate, now);
         self.filled = now;
+    }
+
+    fn tokens_at(&self, rate: Rate, now: Instant) -> f64 {
+        let seconds = now.saturating_duration_since(self.filled).as_secs_f64();
+        (self.tokens + seconds * rate.per_second).min(rate.burst)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Why a connection or a stream was ended, as a number on the wire and a sentence for people.
+//! The reason why a connection or a stream was ended: a number on the wire, a sentence for people.
 
 use quinn::{Connection, ConnectionError, VarInt};
 
@@ -35,7 +35,7 @@ impl Close {
         connection.close(VarInt::from_u32(self as u32), why.as_bytes());
     }
 
-    /// Did the other side end the connection for this reason?
+    /// Whether the other side ended the connection for this reason.
     pub fn ended(self, error: &ConnectionError) -> bool {
         matches!(error, ConnectionError::ApplicationClosed(close) if close.error_code == VarInt::from_u32(self as u32))
     }
@@ -43,5 +43,5 @@ impl Close {
 
 /// The stream's sender or reader lost interest before the end.
 pub(crate) const CANCELLED: VarInt = VarInt::from_u32(1);
-/// What the stream carried could not be read.
+/// The bytes of the stream could not be read.
 pub(crate) const UNREADABLE: VarInt = VarInt::from_u32(2);

@@ -1,4 +1,4 @@
-//! What passed through the transport, counted by kind, and what was turned away.
+//! Counters of the transport: requests and bytes by kind, and events such as refusals.
 
 use crate::Kind;
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use std::{
 
 /// Running totals, cheap enough to be always on.
 #[derive(Debug)]
-pub(crate) struct Counters {
+pub(crate) struct TrafficCounters {
     kinds: Box<[KindCounters; Kind::COUNT]>,
-    events: [AtomicU64; Event::COUNT],
+    events: [AtomicU64; TransportEvent::COUNT],
 }
 
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ struct KindCounters {
 
 /// Something that happened to a connection or a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum TransportEvent {
     Dialled,
     DialFailed,
     Accepted,
@@ -39,22 +39,22 @@ pub(crate) enum Event {
     Retried,
 }
 
-impl Event {
-    const COUNT: usize = Event::Retried as usize + 1;
+impl TransportEvent {
+    const COUNT: usize = TransportEvent::Retried as usize + 1;
 }
 
-impl Default for Counters {
+impl Default for TrafficCounters {
     fn default() -> Self {
-        Counters {
+        TrafficCounters {
             kinds: Box::new(std::array::from_fn(|_| KindCounters::default())),
             events: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 }
 
-impl Counters {
+impl TrafficCounters {
     /// One more of these.
-    pub fn note(&self, event: Event) {
+    pub fn note(&self, event: TransportEvent) {
         self.events[event as usize].fetch_add(1, Relaxed);
     }
 
@@ -90,7 +90,7 @@ impl Counters {
 
     /// The totals now.
     pub fn traffic(&self) -> Traffic {
-        let event = |event: Event| self.events[event as usize].load(Relaxed);
+        let event = |event: TransportEvent| self.events[event as usize].load(Relaxed);
         let kinds = self
             .kinds
             .iter()
@@ -100,18 +100,18 @@ impl Counters {
             kinds: kinds
                 .filter(|(_, totals)| *totals != KindTotals::default())
                 .collect(),
-            dialled: event(Event::Dialled),
-            dials_failed: event(Event::DialFailed),
-            accepted: event(Event::Accepted),
-            handshakes_failed: event(Event::HandshakeFailed),
-            wrong_network: event(Event::WrongNetwork),
-            malformed: event(Event::Malformed),
-            refused: event(Event::Refused),
-            throttled: event(Event::Throttled),
-            slow: event(Event::Slow),
-            evicted: event(Event::Evicted),
-            turned_away: event(Event::TurnedAway),
-            retried: event(Event::Retried),
+            dialled: event(TransportEvent::Dialled),
+            dials_failed: event(TransportEvent::DialFailed),
+            accepted: event(TransportEvent::Accepted),
+            handshakes_failed: event(TransportEvent::HandshakeFailed),
+            wrong_network: event(TransportEvent::WrongNetwork),
+            malformed: event(TransportEvent::Malformed),
+            refused: event(TransportEvent::Refused),
+            throttled: event(TransportEvent::Throttled),
+            slow: event(TransportEvent::Slow),
+            evicted: event(TransportEvent::Evicted),
+            turned_away: event(TransportEvent::TurnedAway),
+            retried: event(TransportEvent::Retried),
         }
     }
 }

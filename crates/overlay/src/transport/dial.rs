@@ -1,17 +1,17 @@
-//! Making a connection to a peer, given its id, over whichever of its addresses answers first.
+//! Making a connection to a peer, given its id: the first of its routes that leads there is used.
 
 use super::{
     Inner, Limits,
     address_book::Source,
     close::Close,
-    counters::Event,
+    counters::TransportEvent,
     frame::{Head, Writer},
     hello::{Hello, HelloError, printable},
     link::{ANSWERED, Dialler, Link},
     tls::{Expected, proven_peer},
 };
 use crate::Kind;
-use apoidea_model::PeerId;
+use apoidea_model::{PeerId, Route};
 use futures::{
     FutureExt, StreamExt,
     future::{BoxFuture, Shared},
@@ -21,8 +21,8 @@ use quinn::{Connection, ConnectionError};
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{sync::oneshot, time};
 
-/// The next address is tried after this long without waiting for the one before (RFC 8305
-/// recommends 250 ms).
+/// The next route is tried after this long, without waiting for the one before (RFC 8305 recommends
+/// 250 ms).
 const STAGGER: Duration = Duration::from_millis(250);
 /// Longest explanation of another peer that is passed on.
 const MAX_REASON_CHARS: usize = 160;
@@ -33,7 +33,10 @@ pub enum DialError {
     /// No address is known that may be dialled.
     #[error("no usable address is known for it")]
     NoAddress,
-    /// Someone else lives at the address.
+    /// The route leads through a relay, and no peer forwards yet.
+    #[error("it is behind the relay {0}, and there are no relays yet")]
+    NoRelays(PeerId),
+    /// Another peer answers at the address.
     #[error("another peer answers at {0}")]
     WrongPeer(SocketAddr),
     /// The address is this peer's own.
@@ -54,7 +57,7 @@ pub enum DialError {
     /// The handshake failed.
     #[error("{0}")]
     Failed(String),
-    /// It said hello in a way that makes no sense.
+    /// Its hello made no sense.
     #[error("its hello made no sense")]
     Malformed,
     /// Too many dials are under way.
@@ -63,6 +66,16 @@ pub enum DialError {
     /// The transport was shut down.
     #[error("the transport is shut down")]
     Closed,
+}
+
+impl DialError {
+    /// The more telling of two failures of one dial: any other than the lack of a route.
+    fn or(self, other: DialError) -> DialError {
+        match self {
+            DialError::NoAddress => other,
+            telling => telling,
+        }
+    }
 }
 
 /// A dial under way, shared by everyone who waits for it.
@@ -77,7 +90,8 @@ impl Inner {
         self.dial(peer)?.await
     }
 
-    /// Joins the dial under way, or begins one. It goes on even if all who wait for it give up.
+    /// Joins the dial under way, or begins one. The dial goes on even if nobody waits for it any
+    /// more.
     fn dial(self: &Arc<Self>, peer: PeerId) -> Result<Dial, DialError> {
         if self.stop.is_cancelled() {
             return Err(DialError::Closed);
@@ -105,30 +119,49 @@ impl Inner {
     }
 
     async fn dial_all(self: &Arc<Self>, peer: PeerId) -> Result<Arc<Link>, DialError> {
-        let addresses = self.book().addresses(peer, self.settings.addresses);
-        let attempts = addresses
+        let routes = self.book().routes(peer, self.settings.addresses);
+        let attempts = routes
             .into_iter()
-            .filter(|address| self.port(*address).is_some())
+            .filter(|route| self.may_reach(*route))
             .zip(0u32..);
         let mut attempts: FuturesUnordered<_> = attempts
-            .map(|(address, nth)| async move {
+            .map(|(route, nth)| async move {
                 time::sleep(STAGGER * nth).await;
-                self.dial_one(address, Expected::Peer(peer))
+                self.dial_route(route, peer)
                     .await
-                    .map_err(|error| (address, error))
+                    .map_err(|error| (route, error))
             })
             .collect();
         let mut last = DialError::NoAddress;
         while let Some(outcome) = attempts.next().await {
             match outcome {
                 Ok(link) => return Ok(link),
-                Err((address, error)) => {
-                    self.book().failed(peer, address);
+                // It was not tried, so it says nothing about the route or about the peer.
+                Err((_, error @ DialError::NoRelays(_))) => last = last.or(error),
+                Err((route, error)) => {
+                    self.book().note_failure(peer, route);
                     last = error;
                 }
             }
         }
         Err(last)
+    }
+
+    fn may_reach(&self, route: Route) -> bool {
+        route
+            .address()
+            .is_none_or(|address| self.port(address).is_some())
+    }
+
+    async fn dial_route(
+        self: &Arc<Self>,
+        route: Route,
+        peer: PeerId,
+    ) -> Result<Arc<Link>, DialError> {
+        match route {
+            Route::Direct(address) => self.dial_one(address, Expected::Peer(peer)).await,
+            Route::Via { relay } => Err(DialError::NoRelays(relay)),
+        }
     }
 
     /// Dials one address and introduces this peer.
@@ -144,12 +177,12 @@ impl Inner {
         };
         match outcome {
             Ok(link) => {
-                self.counters.note(Event::Dialled);
-                self.book().learn(link.peer, address, Source::Proven);
+                self.counters.note(TransportEvent::Dialled);
+                self.book().learn(link.peer, address.into(), Source::Proven);
                 self.place(link).ok_or(DialError::Busy)
             }
             Err(error) => {
-                self.counters.note(Event::DialFailed);
+                self.counters.note(TransportEvent::DialFailed);
                 tracing::debug!(%address, %error, "dial failed");
                 Err(error)
             }
@@ -169,13 +202,14 @@ impl Inner {
             return Err(DialError::Myself(address));
         }
         let hello = self.introduce(&connection).await.map_err(|error| {
-            // What the other side said when it hung up tells more than the stream that broke.
+            // The other side's reason for closing tells more than the stream that broke.
             connection
                 .close_reason()
                 .map_or(error, |reason| dial_error(reason, address))
         })?;
-        self.note_observed(hello.observed, peer);
-        Ok(Link::new(peer, Dialler::Me, hello, connection))
+        let link = Link::direct(peer, Dialler::Me, hello, connection);
+        self.note_observed(&link);
+        Ok(link)
     }
 
     /// Says hello first and reads the other side's.
@@ -184,7 +218,7 @@ impl Inner {
             .open_bi()
             .await
             .map_err(|error| DialError::Failed(error.to_string()))?;
-        let hello = self.hello(connection.remote_address());
+        let hello = self.hello(connection.remote_address().into());
         let mut writer = Writer::new(send);
         let _ = writer
             .write(Kind::HELLO.as_byte(), hello.encode().into())
@@ -197,7 +231,7 @@ impl Inner {
             return Err(DialError::Malformed);
         }
         let body = head.body(&mut receive).await.map_err(malformed)?;
-        Hello::decode(&body, &self.settings.network).map_err(|error| match error {
+        Hello::decode(&body, &self.settings.network, self.me()).map_err(|error| match error {
             HelloError::Malformed => DialError::Malformed,
             HelloError::WrongNetwork { .. } => {
                 Close::WrongNetwork.end_because(connection, &error.to_string());
@@ -207,7 +241,7 @@ impl Inner {
     }
 }
 
-/// What a failed handshake says, in the terms of this crate.
+/// A failed handshake in the terms of this crate.
 fn dial_error(error: ConnectionError, address: SocketAddr) -> DialError {
     // TLS alerts (RFC 8446 §6): access_denied is raised by this side's own verifier,
     // no_application_protocol by either.

@@ -1,5 +1,4 @@
-//! One request or one answer on a stream: a byte that says what it is, four for the length, and the
-//! body.
+//! One request or one answer on a stream: a byte for its kind, four for the length, and the body.
 //!
 //! The length is checked before anything is allocated for it, and the stream must end where the
 //! length says. A writer that is dropped half-way resets its stream, so that half a frame is never
@@ -30,7 +29,7 @@ pub(crate) enum FrameError {
 }
 
 impl FrameError {
-    /// Is this the sender's fault?
+    /// Whether this is the sender's fault.
     pub fn is_malformed(&self) -> bool {
         matches!(self, Self::TooLong(_) | Self::Truncated | Self::Trailing)
     }
@@ -45,12 +44,12 @@ impl From<ReadError> for FrameError {
     }
 }
 
-/// The beginning of a frame, and what came along with it.
+/// The beginning of a frame, and the bytes that came along with it.
 #[derive(Debug)]
 pub(crate) struct Head {
-    /// What the frame is.
+    /// The kind of the frame.
     pub tag: u8,
-    /// How long its body is.
+    /// The length of its body.
     pub length: usize,
     arrived: Bytes,
 }
@@ -135,7 +134,7 @@ enum Written {
 }
 
 impl Writer {
-    /// Will write one frame.
+    /// A writer of one frame.
     pub fn new(stream: SendStream) -> Self {
         Writer {
             stream,
@@ -162,7 +161,7 @@ impl Writer {
         let _ = self.stream.stopped().await;
     }
 
-    /// Gives up, telling why.
+    /// Gives up, with this reason.
     pub fn reset(&mut self, code: quinn::VarInt) {
         let _ = self.stream.reset(code);
     }

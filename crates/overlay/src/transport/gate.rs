@@ -1,88 +1,63 @@
-//! Who may come in, and how fast: token buckets per peer and per neighbourhood, and a short memory
-//! of offenders.
+//! The rates at which others may come in and ask: token buckets per peer and per origin, and a
+//! short memory of offenders.
 //!
-//! A neighbourhood is what one party usually controls: a /24 of IPv4 addresses, a /48 of IPv6 ones.
-//! Every map is bounded; when one is full, the entries that say nothing are forgotten first, and
+//! Every map is bounded. When one is full, the entries that say nothing are forgotten first;
 //! newcomers are turned away if that does not help.
 
-use super::{Rate, bucket::Bucket};
+use super::{Rate, bucket::Bucket, origin::Origin};
 use apoidea_model::PeerId;
 use std::{
     collections::HashMap,
     hash::Hash,
-    net::IpAddr,
     time::{Duration, Instant},
 };
 
-/// Peers and neighbourhoods remembered; far above the connections held at once.
+/// Peers and origins remembered; far above the connections held at once.
 const REMEMBERED: usize = 4096;
-/// How long an offender stays out.
+/// Time for which an offender stays out.
 const BANISHMENT: Duration = Duration::from_secs(60);
 /// Bytes that cost as much as one request.
 const BYTES_PER_TOKEN: f64 = 8192.0;
-
-/// The /24 or /48 that an address lies in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Neighbourhood([u8; 6]);
-
-impl Neighbourhood {
-    /// The neighbourhood of an address.
-    pub fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => {
-                let [a, b, c, _] = address.octets();
-                Neighbourhood([0, 0, 0, a, b, c])
-            }
-            IpAddr::V6(address) => {
-                let [a, b, c, d, e, f, ..] = address.octets();
-                Neighbourhood([a, b, c, d, e, f])
-            }
-        }
-    }
-}
 
 /// All buckets of one transport.
 #[derive(Debug)]
 pub(crate) struct Gate {
     peers: Buckets<PeerId>,
-    neighbourhoods: Buckets<Neighbourhood>,
-    newcomers: Buckets<Neighbourhood>,
+    origins: Buckets<Origin>,
+    newcomers: Buckets<Origin>,
     banished: HashMap<PeerId, Instant>,
 }
 
 impl Gate {
     /// A gate with these rates.
-    pub fn new(peer: Rate, neighbourhood: Rate, newcomer: Rate) -> Self {
+    pub fn new(peer: Rate, origin: Rate, newcomer: Rate) -> Self {
         Gate {
             peers: Buckets::new(peer),
-            neighbourhoods: Buckets::new(neighbourhood),
+            origins: Buckets::new(origin),
             newcomers: Buckets::new(newcomer),
             banished: HashMap::new(),
         }
     }
 
-    /// May someone from this address open a connection now?
-    pub fn admits_newcomer(&mut self, address: IpAddr, now: Instant) -> bool {
-        self.newcomers.take(Neighbourhood::of(address), now).is_ok()
+    /// Takes the token for one new connection; returns whether there was one.
+    pub fn admit_newcomer(&mut self, origin: Origin, now: Instant) -> bool {
+        self.newcomers.take(origin, now).is_ok()
     }
 
     /// Takes the token for one request, or says how long to wait for it.
-    pub fn take(&mut self, peer: PeerId, address: IpAddr, now: Instant) -> Result<(), Duration> {
+    pub fn take(&mut self, peer: PeerId, origin: Origin, now: Instant) -> Result<(), Duration> {
         self.peers.take(peer, now)?;
-        self.neighbourhoods
-            .take(Neighbourhood::of(address), now)
-            .inspect_err(|_| {
-                // Nothing happened yet, so the peer's own token goes back.
-                self.peers.charge(peer, -1.0, now);
-            })
+        self.origins.take(origin, now).inspect_err(|_| {
+            // Nothing happened yet, so the peer's own token goes back.
+            self.peers.charge(peer, -1.0, now);
+        })
     }
 
     /// Counts the bytes of a request.
-    pub fn charge(&mut self, peer: PeerId, address: IpAddr, bytes: usize, now: Instant) {
+    pub fn charge(&mut self, peer: PeerId, origin: Origin, bytes: usize, now: Instant) {
         let tokens = bytes as f64 / BYTES_PER_TOKEN;
         self.peers.charge(peer, tokens, now);
-        self.neighbourhoods
-            .charge(Neighbourhood::of(address), tokens, now);
+        self.origins.charge(origin, tokens, now);
     }
 
     /// Keeps an offender out for a while.
@@ -95,7 +70,7 @@ impl Gate {
         }
     }
 
-    /// Is this peer being kept out?
+    /// Whether this peer is being kept out.
     pub fn is_banished(&self, peer: PeerId, now: Instant) -> bool {
         self.banished.get(&peer).is_some_and(|until| *until > now)
     }
@@ -148,7 +123,8 @@ impl<K: Eq + Hash> Buckets<K> {
 mod tests {
     use super::*;
     use apoidea_model::Key;
-    use std::net::{Ipv4Addr, Ipv6Addr};
+    use apoidea_model::Route;
+    use std::net::{IpAddr, Ipv4Addr};
 
     const SLOW: Rate = Rate {
         per_second: 0.001,
@@ -163,8 +139,13 @@ mod tests {
         PeerId::at(Key::hash(name))
     }
 
-    fn v4(a: u8, d: u8) -> IpAddr {
-        Ipv4Addr::new(a, 0, 0, d).into()
+    fn v4(a: u8, d: u8) -> Origin {
+        Origin::at(Ipv4Addr::new(a, 0, 0, d).into())
+    }
+
+    fn relayed(name: &str) -> Origin {
+        let relay = peer("relay");
+        Origin::of(peer(name), Route::Via { relay })
     }
 
     #[test]
@@ -182,19 +163,19 @@ mod tests {
         assert!(gate.take(peer("b"), v4(1, 2), now).is_ok());
         assert!(gate.take(peer("c"), v4(1, 3), now).is_err());
         assert!(gate.take(peer("d"), v4(2, 1), now).is_ok());
-        assert!((0..2).all(|_| gate.admits_newcomer(v4(3, 1), now)));
-        assert!(!gate.admits_newcomer(v4(3, 9), now));
+        assert!((0..2).all(|_| gate.admit_newcomer(v4(3, 1), now)));
+        assert!(!gate.admit_newcomer(v4(3, 9), now));
     }
 
     #[test]
-    fn a_neighbourhood_of_ipv6_is_a_48() {
-        let near = |text: &str| Neighbourhood::of(text.parse::<Ipv6Addr>().unwrap().into());
-        assert_eq!(near("2a00:1:2:3::1"), near("2a00:1:2:ffff::2"));
-        assert_ne!(near("2a00:1:2::1"), near("2a00:1:3::1"));
-        assert_eq!(
-            near("::ffff:1.2.3.4"),
-            Neighbourhood::of(Ipv4Addr::new(1, 2, 3, 99).into())
-        );
+    fn peers_behind_one_relay_do_not_share_a_bucket() {
+        let (mut gate, now) = (Gate::new(FAST, SLOW, SLOW), Instant::now());
+        for name in ["a", "b", "c"] {
+            assert!((0..2).all(|_| gate.take(peer(name), relayed(name), now).is_ok()));
+            assert!(gate.take(peer(name), relayed(name), now).is_err());
+            assert!((0..2).all(|_| gate.admit_newcomer(relayed(name), now)));
+            assert!(!gate.admit_newcomer(relayed(name), now));
+        }
     }
 
     #[test]
@@ -223,17 +204,17 @@ mod tests {
     fn memory_is_bounded_and_full_buckets_make_room() {
         let (mut gate, now) = (Gate::new(FAST, SLOW, FAST), Instant::now());
         for n in 0..REMEMBERED as u32 {
-            let address = IpAddr::from(Ipv4Addr::from(n << 8));
+            let address = Origin::at(IpAddr::from(Ipv4Addr::from(n << 8)));
             assert!(gate.take(peer("a"), address, now).is_ok());
         }
         assert!(
             gate.take(peer("a"), v4(200, 1), now).is_err(),
             "all buckets are in use"
         );
-        assert_eq!(gate.neighbourhoods.buckets.len(), REMEMBERED);
+        assert_eq!(gate.origins.buckets.len(), REMEMBERED);
         let next_day = now + Duration::from_secs(86_400);
         assert!(gate.take(peer("a"), v4(200, 1), next_day).is_ok());
-        assert_eq!(gate.neighbourhoods.buckets.len(), 1);
+        assert_eq!(gate.origins.buckets.len(), 1);
     }
 
     #[test]

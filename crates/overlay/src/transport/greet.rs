@@ -1,18 +1,20 @@
-//! Letting others in: rates first, then the handshake, then the hello.
+//! Letting newcomers in: first the rates are checked, then comes the handshake, then the hello.
 
 use super::{
     Inner,
     address_book::Source,
     close::Close,
-    counters::Event,
+    counters::TransportEvent,
     frame::{FrameError, Head, Writer},
-    handshakes::{Address, Door, Handshake},
+    handshakes::{AddressProof, Door, Handshake},
     hello::{Hello, HelloError},
     link::{ANSWERED, Dialler, Link},
+    origin::Origin,
     port::Port,
     tls::proven_peer,
 };
 use crate::Kind;
+use apoidea_model::Route;
 use quinn::{Connection, ConnectionError, Incoming};
 use std::{
     sync::Arc,
@@ -63,19 +65,19 @@ impl Inner {
 
     /// Decides about a newcomer before any cryptography is spent on it.
     fn admit(self: &Arc<Self>, incoming: Incoming) {
-        let ip = incoming.remote_address().ip();
-        if !self.gate().admits_newcomer(ip, Instant::now()) {
+        let origin = Origin::at(incoming.remote_address().ip());
+        if !self.gate().admit_newcomer(origin, Instant::now()) {
             return self.turn_away(incoming);
         }
         let address = if incoming.remote_address_validated() {
-            Address::Proven
+            AddressProof::Proven
         } else {
-            Address::Claimed
+            AddressProof::Claimed
         };
-        match self.handshakes.begin(ip, address) {
+        match self.handshakes.begin(origin, address) {
             Door::Open(handshake) => self.spawn(self.clone().welcome(incoming, handshake)),
             Door::Ajar => {
-                self.counters.note(Event::Retried);
+                self.counters.note(TransportEvent::Retried);
                 // Cannot fail: an address that is not proven may always be asked to be.
                 let _ = incoming.retry();
             }
@@ -84,7 +86,7 @@ impl Inner {
     }
 
     fn turn_away(&self, incoming: Incoming) {
-        self.counters.note(Event::TurnedAway);
+        self.counters.note(TransportEvent::TurnedAway);
         incoming.refuse();
     }
 
@@ -97,7 +99,7 @@ impl Inner {
         drop(handshake);
         match outcome.unwrap_or(Err(GreetError::TimedOut)) {
             Ok(link) => {
-                self.counters.note(Event::Accepted);
+                self.counters.note(TransportEvent::Accepted);
                 self.place(link);
             }
             Err(error) => self.note_failed_greeting(&error),
@@ -132,32 +134,34 @@ impl Inner {
             return Err(GreetError::NotAHello);
         }
         let body = head.body(&mut receive).await?;
-        let theirs = Hello::decode(&body, &self.settings.network)?;
-        let address = connection.remote_address();
+        let theirs = Hello::decode(&body, &self.settings.network, self.me())?;
+        let route = Route::Direct(connection.remote_address());
         let mut writer = Writer::new(send);
         writer
-            .write(ANSWERED, self.hello(address).encode().into())
+            .write(ANSWERED, self.hello(route).encode().into())
             .await
             .map_err(|_| FrameError::Cancelled)?;
-        self.note_observed(theirs.observed, peer);
-        // The other side dials from the socket that it listens on, so this is where it can be
-        // dialled.
-        self.book().learn(peer, address, Source::Proven);
-        Ok(Link::new(peer, Dialler::Them, theirs, connection.clone()))
+        // The other side dials from the socket that it listens on, so it can be dialled there.
+        self.book().learn(peer, route, Source::Proven);
+        let link = Link::direct(peer, Dialler::Them, theirs, connection.clone());
+        self.note_observed(&link);
+        Ok(link)
     }
 
     fn note_failed_greeting(&self, error: &GreetError) {
         tracing::debug!(%error, "a newcomer was not let in");
         match error {
             GreetError::Hello(HelloError::WrongNetwork { .. }) => {
-                self.counters.note(Event::WrongNetwork)
+                self.counters.note(TransportEvent::WrongNetwork)
             }
-            GreetError::Hello(_) | GreetError::NotAHello => self.counters.note(Event::Malformed),
+            GreetError::Hello(_) | GreetError::NotAHello => {
+                self.counters.note(TransportEvent::Malformed)
+            }
             GreetError::Frame(error) if error.is_malformed() => {
-                self.counters.note(Event::Malformed)
+                self.counters.note(TransportEvent::Malformed)
             }
-            GreetError::Banished => self.counters.note(Event::TurnedAway),
-            _ => self.counters.note(Event::HandshakeFailed),
+            GreetError::Banished => self.counters.note(TransportEvent::TurnedAway),
+            _ => self.counters.note(TransportEvent::HandshakeFailed),
         }
     }
 }

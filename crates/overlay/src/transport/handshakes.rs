@@ -1,61 +1,60 @@
-//! Handshakes under way: few at a time, and only some of them from one neighbourhood, so that
-//! newcomers who never finish theirs cannot keep everyone else out.
+//! Handshakes under way: few at a time, and only some of them from one origin. Newcomers who never
+//! finish theirs cannot keep everyone else out.
 
-use super::{Limits, gate::Neighbourhood, lock};
+use super::{Limits, origin::Origin};
+use crate::lock::lock;
 use std::{
     collections::HashMap,
-    net::IpAddr,
     sync::{Arc, Mutex},
 };
 
-/// How the door stands when a newcomer knocks.
+/// The answer to a newcomer who knocks.
 #[derive(Debug)]
 pub(crate) enum Door {
-    /// Come in.
+    /// The handshake may begin.
     Open(Handshake),
-    /// Prove your address first: many are at the door.
+    /// The newcomer must prove its address first: many are at the door.
     Ajar,
-    /// No room.
+    /// There is no room.
     Shut,
 }
 
 /// All handshakes under way.
 #[derive(Debug, Default)]
-pub(crate) struct Handshakes(Arc<Mutex<HashMap<Neighbourhood, usize>>>);
+pub(crate) struct Handshakes(Arc<Mutex<HashMap<Origin, usize>>>);
 
 /// One of them, counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Handshake {
-    all: Arc<Mutex<HashMap<Neighbourhood, usize>>>,
-    home: Neighbourhood,
+    all: Arc<Mutex<HashMap<Origin, usize>>>,
+    origin: Origin,
 }
 
-/// What is known about a newcomer's address.
+/// The evidence for a newcomer's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Address {
-    /// It has received a packet there.
+pub(crate) enum AddressProof {
+    /// The newcomer has received a packet there.
     Proven,
-    /// It says so.
+    /// The newcomer only says so.
     Claimed,
 }
 
 impl Handshakes {
-    /// May a newcomer from here begin its handshake?
-    pub fn begin(&self, from: IpAddr, address: Address) -> Door {
-        let home = Neighbourhood::of(from);
+    /// Begins the handshake of a newcomer, if there is room for it.
+    pub fn begin(&self, origin: Origin, address: AddressProof) -> Door {
         let mut all = lock(&self.0);
         let total: usize = all.values().sum();
-        let here = all.get(&home).copied().unwrap_or_default();
-        if total >= Limits::HANDSHAKES || here >= Limits::HANDSHAKES_PER_NEIGHBOURHOOD {
+        let here = all.get(&origin).copied().unwrap_or_default();
+        if total >= Limits::HANDSHAKES || here >= Limits::HANDSHAKES_PER_ORIGIN {
             return Door::Shut;
         }
-        if total >= Limits::HANDSHAKES_UNDER_LOAD && address == Address::Claimed {
+        if total >= Limits::HANDSHAKES_UNDER_LOAD && address == AddressProof::Claimed {
             return Door::Ajar;
         }
-        *all.entry(home).or_default() += 1;
+        *all.entry(origin).or_default() += 1;
         Door::Open(Handshake {
             all: self.0.clone(),
-            home,
+            origin,
         })
     }
 }
@@ -63,10 +62,10 @@ impl Handshakes {
 impl Drop for Handshake {
     fn drop(&mut self) {
         let mut all = lock(&self.all);
-        if let Some(count) = all.get_mut(&self.home) {
+        if let Some(count) = all.get_mut(&self.origin) {
             *count -= 1;
             if *count == 0 {
-                all.remove(&self.home);
+                all.remove(&self.origin);
             }
         }
     }
@@ -75,35 +74,48 @@ impl Drop for Handshake {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use apoidea_model::{Key, PeerId, Route};
     use std::net::Ipv4Addr;
 
-    fn ip(home: u8, host: u8) -> IpAddr {
-        Ipv4Addr::new(9, 9, home, host).into()
+    fn ip(home: u8, host: u8) -> Origin {
+        Origin::at(Ipv4Addr::new(9, 9, home, host).into())
     }
 
     #[test]
-    fn one_neighbourhood_cannot_take_all_handshakes() {
+    fn one_origin_cannot_take_all_handshakes() {
         let handshakes = Handshakes::default();
         let mut held = Vec::new();
-        for host in 0..Limits::HANDSHAKES_PER_NEIGHBOURHOOD as u8 {
-            let Door::Open(handshake) = handshakes.begin(ip(1, host), Address::Proven) else {
+        for host in 0..Limits::HANDSHAKES_PER_ORIGIN as u8 {
+            let Door::Open(handshake) = handshakes.begin(ip(1, host), AddressProof::Proven) else {
                 panic!("{host}")
             };
             held.push(handshake);
         }
         assert!(matches!(
-            handshakes.begin(ip(1, 200), Address::Proven),
+            handshakes.begin(ip(1, 200), AddressProof::Proven),
             Door::Shut
         ));
         assert!(matches!(
-            handshakes.begin(ip(2, 1), Address::Proven),
+            handshakes.begin(ip(2, 1), AddressProof::Proven),
             Door::Open(_)
         ));
         held.pop();
         assert!(matches!(
-            handshakes.begin(ip(1, 200), Address::Proven),
+            handshakes.begin(ip(1, 200), AddressProof::Proven),
             Door::Open(_)
         ));
+    }
+
+    #[test]
+    fn peers_behind_one_relay_knock_for_themselves() {
+        let handshakes = Handshakes::default();
+        let id = |n: usize| PeerId::at(Key::hash(n.to_be_bytes()));
+        let relay = id(1000);
+        let held: Vec<_> = (0..=Limits::HANDSHAKES_PER_ORIGIN)
+            .map(|n| Origin::of(id(n), Route::Via { relay }))
+            .map(|origin| handshakes.begin(origin, AddressProof::Proven))
+            .collect();
+        assert!(held.iter().all(|door| matches!(door, Door::Open(_))));
     }
 
     #[test]
@@ -111,15 +123,15 @@ mod tests {
         let handshakes = Handshakes::default();
         let knock = |n: u8, address| handshakes.begin(ip(n, 1), address);
         let mut held: Vec<_> = (0..Limits::HANDSHAKES_UNDER_LOAD as u8)
-            .map(|n| knock(n, Address::Claimed))
+            .map(|n| knock(n, AddressProof::Claimed))
             .collect();
         assert!(held.iter().all(|door| matches!(door, Door::Open(_))));
-        assert!(matches!(knock(100, Address::Claimed), Door::Ajar));
+        assert!(matches!(knock(100, AddressProof::Claimed), Door::Ajar));
         while held.len() < Limits::HANDSHAKES {
-            held.push(knock(held.len() as u8, Address::Proven));
+            held.push(knock(held.len() as u8, AddressProof::Proven));
         }
         assert!(held.iter().all(|door| matches!(door, Door::Open(_))));
-        assert!(matches!(knock(200, Address::Proven), Door::Shut));
+        assert!(matches!(knock(200, AddressProof::Proven), Door::Shut));
         held.clear();
         assert!(
             lock(&handshakes.0).is_empty(),

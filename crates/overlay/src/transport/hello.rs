@@ -1,8 +1,9 @@
-//! The first exchange on every connection: which network, which version, what the other side looks
-//! like from here.
+//! The first exchange on every connection: network, version, capabilities, and the route on which
+//! each side sees the other.
 
+use apoidea_model::{PeerId, Route};
 use serde::{Deserialize, Serialize};
-use std::{fmt, net::SocketAddr, str::FromStr};
+use std::{fmt, str::FromStr};
 
 /// Names a network; peers of different networks refuse each other.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -65,7 +66,8 @@ impl fmt::Display for NetworkId {
     }
 }
 
-/// What a peer offers, one bit each. Bits that this version does not know are kept and ignored.
+/// The services that a peer offers, one bit each. Bits that this version does not know are kept and
+/// ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ts_rs::TS)]
 pub struct Capabilities(u32);
 
@@ -80,7 +82,7 @@ impl Capabilities {
         Capabilities(self.0 | other.0)
     }
 
-    /// Are all of the other's bits in this set?
+    /// Whether all of the other's bits are in this set.
     pub const fn contains(self, other: Capabilities) -> bool {
         self.0 & other.0 == other.0
     }
@@ -94,9 +96,9 @@ pub(crate) struct Hello {
     /// Drawn anew at every start: a peer that crashed and came back is told from one that dials
     /// twice.
     pub incarnation: u64,
-    /// The address that the other side has, seen from here.
-    pub observed: SocketAddr,
-    /// What this peer offers.
+    /// The route to the other side, seen from here.
+    pub observed: Route,
+    /// The services that this peer offers.
     pub capabilities: Capabilities,
     /// Software and version.
     pub version: String,
@@ -122,12 +124,15 @@ impl Hello {
         postcard::to_stdvec(self).expect("a hello has no type that postcard cannot write")
     }
 
-    /// Reads the other side's hello and checks that it belongs here.
-    pub fn decode(bytes: &[u8], ours: &NetworkId) -> Result<Hello, HelloError> {
+    /// Reads the other side's hello to `me` and checks that it belongs here.
+    pub fn decode(bytes: &[u8], ours: &NetworkId, me: PeerId) -> Result<Hello, HelloError> {
         if bytes.len() > Self::MAX_BYTES {
             return Err(HelloError::Malformed);
         }
         let hello: Hello = postcard::from_bytes(bytes).map_err(|_| HelloError::Malformed)?;
+        if !hello.observed.may_lead_to(me) {
+            return Err(HelloError::Malformed);
+        }
         if hello.network != *ours {
             return Err(HelloError::WrongNetwork {
                 ours: ours.clone(),
@@ -156,6 +161,11 @@ pub(crate) fn printable(text: &str, max_chars: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use apoidea_model::Key;
+
+    fn me() -> PeerId {
+        PeerId::at(Key::hash("me"))
+    }
 
     fn hello() -> Hello {
         Hello {
@@ -169,19 +179,33 @@ mod tests {
 
     #[test]
     fn the_longest_hello_fits_and_round_trips() {
+        let relay = PeerId::at(Key::hash("relay"));
+        for observed in [hello().observed, Route::Via { relay }] {
+            let hello = Hello {
+                network: "n".repeat(64).parse().unwrap(),
+                observed,
+                ..hello()
+            };
+            let bytes = hello.encode();
+            assert!(bytes.len() <= Hello::MAX_BYTES, "{}", bytes.len());
+            assert_eq!(Hello::decode(&bytes, &hello.network, me()), Ok(hello));
+        }
+    }
+
+    #[test]
+    fn nobody_is_seen_behind_itself() {
         let hello = Hello {
-            network: "n".repeat(64).parse().unwrap(),
+            observed: Route::Via { relay: me() },
             ..hello()
         };
-        let bytes = hello.encode();
-        assert!(bytes.len() <= Hello::MAX_BYTES, "{}", bytes.len());
-        assert_eq!(Hello::decode(&bytes, &hello.network), Ok(hello));
+        let read = Hello::decode(&hello.encode(), &hello.network, me());
+        assert_eq!(read, Err(HelloError::Malformed));
     }
 
     #[test]
     fn another_network_is_named_in_the_refusal() {
         let ours = "toy".parse().unwrap();
-        let error = Hello::decode(&hello().encode(), &ours).unwrap_err();
+        let error = Hello::decode(&hello().encode(), &ours, me()).unwrap_err();
         assert_eq!(
             error.to_string(),
             "this peer belongs to the network toy, the other to apoidea"
@@ -192,7 +216,7 @@ mod tests {
     fn every_truncation_is_refused() {
         let bytes = hello().encode();
         for length in 0..bytes.len() {
-            let read = Hello::decode(&bytes[..length], &NetworkId::default());
+            let read = Hello::decode(&bytes[..length], &NetworkId::default(), me());
             assert_eq!(read, Err(HelloError::Malformed), "{length}");
         }
     }
@@ -203,7 +227,7 @@ mod tests {
             version: "a\u{1b}[31mb\n".repeat(20),
             ..hello()
         };
-        let read = Hello::decode(&loud.encode(), &NetworkId::default()).unwrap();
+        let read = Hello::decode(&loud.encode(), &NetworkId::default(), me()).unwrap();
         assert_eq!(read.version.len(), 64);
         assert!(read.version.starts_with("a?[31mb?a?"));
     }

@@ -5,14 +5,14 @@ use super::{
     close::{CANCELLED, Close},
     frame::{FrameError, HEAD_BYTES, Head, MAX_BODY_BYTES, Writer},
     hello::Hello,
+    origin::Origin,
 };
 use crate::{Kind, Refusal};
-use apoidea_model::PeerId;
+use apoidea_model::{PeerId, Route};
 use bytes::Bytes;
 use quinn::{Connection, ConnectionError, RecvStream};
 use serde::{Deserialize, Serialize};
 use std::{
-    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed},
@@ -38,6 +38,8 @@ pub(crate) struct Link {
     pub dialler: Dialler,
     pub hello: Hello,
     pub connection: Connection,
+    /// The peer that forwards this connection, if it is not direct.
+    relay: Option<PeerId>,
     pub opened: Instant,
     /// Slots in the service's hands that this peer may hold.
     pub slots: Arc<Semaphore>,
@@ -64,12 +66,14 @@ pub(crate) enum AskError {
 pub(crate) const ANSWERED: u8 = 0;
 
 impl Link {
-    pub fn new(peer: PeerId, dialler: Dialler, hello: Hello, connection: Connection) -> Self {
+    /// A connection without a relay in between.
+    pub fn direct(peer: PeerId, dialler: Dialler, hello: Hello, connection: Connection) -> Self {
         Link {
             peer,
             dialler,
             hello,
             connection,
+            relay: None,
             opened: Instant::now(),
             slots: Arc::new(Semaphore::new(Limits::SERVING_PER_PEER)),
             used_ms: AtomicU64::new(0),
@@ -90,14 +94,22 @@ impl Link {
         answer
     }
 
-    /// Is the connection still open?
+    /// Whether the connection is still open.
     pub fn is_alive(&self) -> bool {
         self.connection.close_reason().is_none()
     }
 
-    /// The other side's address now; it may change during the connection's life.
-    pub fn ip(&self) -> IpAddr {
-        self.connection.remote_address().ip().to_canonical()
+    /// The way to the other side now; its address may change during the connection's life.
+    pub fn route(&self) -> Route {
+        match self.relay {
+            Some(relay) => Route::Via { relay },
+            None => Route::Direct(self.connection.remote_address()),
+        }
+    }
+
+    /// The party that this connection's limits are counted by.
+    pub fn origin(&self) -> Origin {
+        Origin::of(self.peer, self.route())
     }
 
     /// Takes note that the connection was of use.
@@ -106,7 +118,7 @@ impl Link {
         self.used_ms.store(age, Relaxed);
     }
 
-    /// How long ago the connection was of use.
+    /// The time since the connection was last of use.
     pub fn unused_for(&self) -> Duration {
         self.opened
             .elapsed()

@@ -1,17 +1,18 @@
 //! One QUIC endpoint for one address family.
 //!
 //! The endpoint outlives its socket: after a change of network the socket is replaced and the
-//! connections go on. If the endpoint itself stops, because the system took its socket away, a new
-//! one is made.
+//! connections go on. If the system takes the socket away, the endpoint stops, and a new one is
+//! made.
 
 use super::{Limits, Sockets, frame::MAX_BODY_BYTES, socket};
+use crate::lock::lock;
 use quinn::{
     Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
 use std::{
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 /// An endpoint and how to make it again.
@@ -39,13 +40,10 @@ impl Port {
 
     /// The endpoint now.
     pub fn endpoint(&self) -> Endpoint {
-        self.endpoint
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.endpoint).clone()
     }
 
-    /// Can this port reach the address?
+    /// Whether this port can reach the address.
     pub fn reaches(&self, address: SocketAddr) -> bool {
         self.listen.is_ipv4() == address.is_ipv4()
     }
@@ -67,7 +65,7 @@ impl Port {
                 &self.server,
             )
         })?;
-        *self.endpoint.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        *lock(&self.endpoint) = fresh;
         Ok(())
     }
 }
@@ -94,7 +92,7 @@ pub(crate) fn transport_config(limits: &Limits) -> TransportConfig {
     config
 }
 
-/// What is kept of connections that were not looked at yet.
+/// Bounds the bytes kept of connections that were not looked at yet.
 pub(crate) fn limit_incoming(config: &mut ServerConfig) {
     config
         .max_incoming(Limits::HANDSHAKES)

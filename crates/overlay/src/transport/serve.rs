@@ -1,9 +1,9 @@
-//! Answering the requests of one connection, at a bounded rate and boundedly many at a time.
+//! Answering the requests of one connection: the rate and the number at a time are bounded.
 
 use super::{
     Inner, Limits,
     close::{Close, UNREADABLE},
-    counters::Event,
+    counters::TransportEvent,
     frame::{FrameError, Head, MAX_BODY_BYTES, Writer},
     link::{ANSWERED, Link, frame_bytes, refusal_tag},
     throttle::Way,
@@ -34,9 +34,9 @@ impl Inner {
     /// which are small.
     async fn pace(&self, link: &Link) {
         loop {
-            let verdict = self.gate().take(link.peer, link.ip(), Instant::now());
-            let Err(wait) = verdict else { return };
-            self.counters.note(Event::Throttled);
+            let taken = self.gate().take(link.peer, link.origin(), Instant::now());
+            let Err(wait) = taken else { return };
+            self.counters.note(TransportEvent::Throttled);
             tokio::select! {
                 () = time::sleep(wait) => {}
                 _ = link.connection.closed() => return,
@@ -54,7 +54,7 @@ impl Inner {
                 self.count_malformed(link);
             }
             Ok(Err(_)) => {}
-            Err(_) => self.counters.note(Event::Slow),
+            Err(_) => self.counters.note(TransportEvent::Slow),
         }
     }
 
@@ -70,7 +70,7 @@ impl Inner {
         let body = head.body(receive).await?;
         let received = frame_bytes(&body);
         self.gate()
-            .charge(link.peer, link.ip(), received, Instant::now());
+            .charge(link.peer, link.origin(), received, Instant::now());
         self.spend(Way::Down, kind, received).await;
         let outcome = tokio::select! {
             outcome = self.dispatch(link, Request { kind, body }) => outcome,
@@ -87,7 +87,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Finds out who answers: the transport, or the service once it has a slot free.
+    /// Answers by the transport itself, or by the service once it has a slot free.
     async fn dispatch(&self, link: &Link, request: Request) -> Result<Bytes, Refusal> {
         match request.kind {
             Kind::PING => Ok(Bytes::new()),
@@ -101,7 +101,7 @@ impl Inner {
         }
     }
 
-    /// The frame that says what came out.
+    /// The frame that carries the outcome.
     fn judge(&self, link: &Link, outcome: Result<Bytes, Refusal>) -> (u8, Bytes) {
         match outcome {
             Ok(body) if body.len() <= MAX_BODY_BYTES => (ANSWERED, body),
@@ -113,7 +113,7 @@ impl Inner {
                 (refusal_tag(Refusal::Busy), Bytes::new())
             }
             Err(refusal) => {
-                self.counters.note(Event::Refused);
+                self.counters.note(TransportEvent::Refused);
                 if refusal == Refusal::Malformed {
                     self.count_malformed(link);
                 }
@@ -136,7 +136,7 @@ impl Inner {
 
     /// Counts a frame that made no sense against its sender, who is cut off after a few.
     fn count_malformed(&self, link: &Link) {
-        self.counters.note(Event::Malformed);
+        self.counters.note(TransportEvent::Malformed);
         if link.strike() {
             self.gate().banish(link.peer, Instant::now());
             link.close(Close::Malformed);

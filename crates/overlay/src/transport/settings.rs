@@ -1,5 +1,4 @@
-//! What can be chosen about the transport, and the limits that keep a stranger from using this peer
-//! up.
+//! The settings of the transport, and the limits that keep a stranger from using this peer up.
 
 use super::{AddressPolicy, Capabilities, NetworkId};
 use serde::{Deserialize, Serialize};
@@ -8,30 +7,30 @@ use std::{
     time::Duration,
 };
 
-/// How this peer appears to others and what it grants them.
+/// The settings of the transport.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct TransportSettings {
     /// Only peers of the same network talk to each other.
     pub network: NetworkId,
-    /// Where to listen, at most one address per family: dual-stack sockets are not the default
+    /// The addresses to listen on, at most one per family: dual-stack sockets are not the default
     /// everywhere. A family that the machine does not have is left out, as long as one remains.
     pub listen: Vec<SocketAddr>,
-    /// Which of the addresses that others supply may be dialled.
+    /// The addresses supplied by others that may be dialled.
     pub addresses: AddressPolicy,
     /// The software's name and version, told to every peer.
     pub version: String,
-    /// What this peer offers.
+    /// The services that this peer offers.
     pub capabilities: Capabilities,
-    /// How to talk to the operating system.
+    /// The way to talk to the operating system.
     pub sockets: Sockets,
-    /// What strangers may use.
+    /// The resources that strangers may use.
     pub limits: Limits,
 }
 
-impl Default for Settings {
+impl Default for TransportSettings {
     fn default() -> Self {
-        Settings {
+        TransportSettings {
             network: NetworkId::default(),
             listen: vec![
                 (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -46,7 +45,7 @@ impl Default for Settings {
     }
 }
 
-/// Which socket calls are used.
+/// The socket calls that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sockets {
@@ -58,7 +57,7 @@ pub enum Sockets {
     Plain,
 }
 
-/// What strangers may use.
+/// The resources that strangers may use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -75,14 +74,14 @@ pub struct Limits {
     /// Connections held at once. An idle pair of ends takes 75 KiB (measured in memory), so this is
     /// about 10 MiB.
     pub max_connections: usize,
-    /// Connections from one neighbourhood held at once, so that one network cannot crowd out the
-    /// others.
-    pub max_connections_per_neighbourhood: usize,
+    /// Connections from one origin (a /24, a /48, or one relayed peer) held at once, so that one
+    /// network cannot crowd out the others.
+    pub max_connections_per_origin: usize,
     /// Requests per second of one peer; a crawling peer sends a few batches per second.
     pub peer_rate: Rate,
-    /// Requests per second of one neighbourhood, where several volunteers may live.
-    pub neighbourhood_rate: Rate,
-    /// New connections per second of one neighbourhood. A handshake costs about 0.5 ms.
+    /// Requests per second of one origin: several volunteers may live in one /24.
+    pub origin_rate: Rate,
+    /// New connections per second of one origin. A handshake costs about 0.5 ms.
     pub newcomer_rate: Rate,
 }
 
@@ -94,12 +93,12 @@ impl Default for Limits {
             idle_ms: 45_000,
             keep_alive_ms: 15_000,
             max_connections: 256,
-            max_connections_per_neighbourhood: 64,
+            max_connections_per_origin: 64,
             peer_rate: Rate {
                 per_second: 200.0,
                 burst: 400.0,
             },
-            neighbourhood_rate: Rate {
+            origin_rate: Rate {
                 per_second: 1000.0,
                 burst: 2000.0,
             },
@@ -123,8 +122,8 @@ impl Limits {
     pub const SEND_WINDOW_BYTES: u64 = 512 * 1024;
     /// Handshakes under way at once.
     pub const HANDSHAKES: usize = 64;
-    /// Handshakes under way at once from one neighbourhood.
-    pub const HANDSHAKES_PER_NEIGHBOURHOOD: usize = 32;
+    /// Handshakes under way at once from one origin.
+    pub const HANDSHAKES_PER_ORIGIN: usize = 32;
     /// Handshakes under way from which on a newcomer must prove its address first, which costs it a
     /// round trip.
     pub const HANDSHAKES_UNDER_LOAD: usize = 16;
@@ -163,7 +162,7 @@ impl Limits {
     }
 }
 
-/// How fast a token bucket fills, and how much it holds.
+/// The rate of a token bucket: its filling speed and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
     /// Tokens per second.

@@ -1,7 +1,7 @@
 //! UDP sockets, opened the best way that the system allows.
 //!
-//! Quinn's own sockets send many datagrams per call and read congestion marks; setting them up
-//! fails where a system or an emulator does not know the options. [`Plain`] then does with one
+//! Quinn's own sockets send many datagrams per call and read congestion marks. Setting them up
+//! fails where a system or an emulator does not know the options. [`Plain`] is the fallback: one
 //! datagram per call.
 
 use super::Sockets;

@@ -1,4 +1,4 @@
-//! What has to be done from time to time: keeping useful connections alive, and noticing that the
+//! The regular work of the transport: keeping useful connections alive, and noticing that the
 //! machine slept.
 
 use super::{Inner, close::Close, link::Link};
@@ -29,8 +29,8 @@ impl Inner {
         }
     }
 
-    /// Drops all connections, which the other sides have given up, and takes new sockets, since the
-    /// network may be another one.
+    /// Drops all connections, since the other sides have given them up, and takes new sockets,
+    /// since the network may be another one.
     pub(crate) fn wake_up(&self) {
         tracing::info!("the machine slept: connecting afresh");
         let links: Vec<_> = self.table().links().cloned().collect();

@@ -1,13 +1,13 @@
 //! The connections held: at most one per peer in use, boundedly many in all, the least useful
 //! evicted first.
 //!
-//! When both sides dial at once there are two connections; both sides must keep the same one. The
-//! one that is not kept is retired, not closed: what is under way on it may finish.
+//! When both sides dial at once there are two connections, and both sides must keep the same one.
+//! The other one is retired, not closed: requests on it may finish.
 
 use super::{
     Limits,
-    gate::Neighbourhood,
     link::{Dialler, Link},
+    origin::Origin,
 };
 use apoidea_model::PeerId;
 use std::{
@@ -24,12 +24,12 @@ const AT_ONCE: Duration = Duration::from_secs(10);
 pub(crate) struct Table {
     me: PeerId,
     max: usize,
-    max_per_neighbourhood: usize,
+    max_per_origin: usize,
     links: HashMap<PeerId, Arc<Link>>,
     useful: HashSet<PeerId>,
 }
 
-/// What became of a new connection.
+/// The fate of a new connection.
 #[derive(Debug)]
 pub(crate) enum Placed {
     /// It is the one in use; these made way for it.
@@ -48,7 +48,7 @@ impl Table {
         Table {
             me,
             max: limits.max_connections.max(1),
-            max_per_neighbourhood: limits.max_connections_per_neighbourhood.max(1),
+            max_per_origin: limits.max_connections_per_origin.max(1),
             links: HashMap::new(),
             useful: HashSet::new(),
         }
@@ -67,12 +67,12 @@ impl Table {
         self.links.values()
     }
 
-    /// Says which peers' connections are to be kept alive, replacing what was said before.
+    /// Names the peers whose connections are kept alive, in place of those named before.
     pub fn mark_useful(&mut self, peers: impl IntoIterator<Item = PeerId>) {
         self.useful = peers.into_iter().take(Limits::USEFUL).collect();
     }
 
-    /// Is this peer's connection to be kept alive?
+    /// Whether this peer's connection is to be kept alive.
     pub fn is_useful(&self, peer: PeerId) -> bool {
         self.useful.contains(&peer)
     }
@@ -91,7 +91,7 @@ impl Table {
                 evicted: None,
             };
         }
-        if link.dialler == Dialler::Them && self.neighbours(&link) >= self.max_per_neighbourhood {
+        if link.dialler == Dialler::Them && self.count_from(link.origin()) >= self.max_per_origin {
             return Placed::Full;
         }
         match self.make_room() {
@@ -118,7 +118,7 @@ impl Table {
     }
 
     fn keeps_older(&self, old: &Link, new: &Link) -> bool {
-        let standing = |link: &Link| Standing {
+        let rank = |link: &Link| LinkRank {
             dialler: link.dialler,
             incarnation: link.hello.incarnation,
             opened: link.opened,
@@ -128,15 +128,12 @@ impl Table {
         } else {
             Dialler::Them
         };
-        standing(old).outranks(&standing(new), preferred)
+        rank(old).outranks(&rank(new), preferred)
     }
 
-    fn neighbours(&self, link: &Link) -> usize {
-        let home = Neighbourhood::of(link.ip());
-        self.links
-            .values()
-            .filter(|other| Neighbourhood::of(other.ip()) == home)
-            .count()
+    fn count_from(&self, origin: Origin) -> usize {
+        let links = self.links.values();
+        links.filter(|link| link.origin() == origin).count()
     }
 
     fn make_room(&mut self) -> Result<Option<Arc<Link>>, NoRoom> {
@@ -160,18 +157,18 @@ impl Table {
 
 struct NoRoom;
 
-/// What decides between two connections to the same peer.
-struct Standing {
+/// The rank of a connection, if there are two to the same peer.
+struct LinkRank {
     dialler: Dialler,
     incarnation: u64,
     opened: Instant,
 }
 
-impl Standing {
-    /// Does this, the older connection, stay in use? Only if both sides dialled at once, and then
-    /// the one dialled by the smaller id stays, which both sides know without asking. Otherwise the
-    /// newcomer is there because the other side has lost, or never had, the older one.
-    fn outranks(&self, newer: &Standing, preferred: Dialler) -> bool {
+impl LinkRank {
+    /// Whether this, the older connection, stays in use. It does only if both sides dialled at once
+    /// and it was dialled by the smaller id, which both sides know without asking. Otherwise the
+    /// newer one exists because the other side has lost, or never had, the older one.
+    fn outranks(&self, newer: &LinkRank, preferred: Dialler) -> bool {
         let restarted = self.incarnation != newer.incarnation;
         let at_once = newer.opened.saturating_duration_since(self.opened) < AT_ONCE;
         at_once && !restarted && self.dialler != newer.dialler && self.dialler == preferred
@@ -182,8 +179,8 @@ impl Standing {
 mod tests {
     use super::*;
 
-    fn standing(dialler: Dialler, incarnation: u64, opened: Instant) -> Standing {
-        Standing {
+    fn rank(dialler: Dialler, incarnation: u64, opened: Instant) -> LinkRank {
+        LinkRank {
             dialler,
             incarnation,
             opened,
@@ -193,10 +190,7 @@ mod tests {
     #[test]
     fn when_both_dial_at_once_both_keep_the_same_connection() {
         let now = Instant::now();
-        let (mine, theirs) = (
-            standing(Dialler::Me, 1, now),
-            standing(Dialler::Them, 1, now),
-        );
+        let (mine, theirs) = (rank(Dialler::Me, 1, now), rank(Dialler::Them, 1, now));
         for preferred in [Dialler::Me, Dialler::Them] {
             let kept_if_mine_came_first = if mine.outranks(&theirs, preferred) {
                 Dialler::Me
@@ -218,10 +212,10 @@ mod tests {
     #[test]
     fn a_peer_that_restarted_or_lost_its_connection_gets_a_new_one() {
         let now = Instant::now();
-        let old = standing(Dialler::Me, 1, now);
-        let restarted = standing(Dialler::Them, 2, now);
-        let much_later = standing(Dialler::Them, 1, now + AT_ONCE);
-        let dialled_again = standing(Dialler::Me, 1, now);
+        let old = rank(Dialler::Me, 1, now);
+        let restarted = rank(Dialler::Them, 2, now);
+        let much_later = rank(Dialler::Them, 1, now + AT_ONCE);
+        let dialled_again = rank(Dialler::Me, 1, now);
         for newer in [restarted, much_later, dialled_again] {
             assert!(!old.outranks(&newer, Dialler::Me));
         }

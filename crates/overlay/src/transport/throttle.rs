@@ -3,11 +3,12 @@
 //! The ring's own messages are exempt. They are few, and a peer that answers them late is taken for
 //! dead.
 
-use super::{Rate, bucket::Bucket, lock};
+use super::{Rate, bucket::Bucket};
+use crate::lock::lock;
 use std::{num::NonZeroU64, sync::Mutex, time::Instant};
 use tokio::time;
 
-/// What the crawler's requests and answers may use; none is no limit.
+/// The bandwidth of the crawler's requests and answers; none is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bandwidth {
     /// Bytes per second received.
@@ -16,7 +17,7 @@ pub struct Bandwidth {
     pub up: Option<NonZeroU64>,
 }
 
-/// Which way bytes go.
+/// The direction of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     Down,

@@ -1,5 +1,5 @@
-//! TLS as peers use it: version 1.3 only, both sides show a bare Ed25519 key (RFC 7250), and the
-//! hash of that key is who they are. There are no certificates, no names and no authorities.
+//! TLS as peers use it: version 1.3 only, and both sides show a bare Ed25519 key (RFC 7250). The
+//! hash of that key is the peer's id. There are no certificates, no names and no authorities.
 //!
 //! The id that the dialler expects travels in the place of the server's name, inside this process
 //! only: it is never sent. Sessions are not resumed and there is no early data, so nothing can be
@@ -34,12 +34,12 @@ const SPKI_PREFIX: [u8; 12] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
 ];
 
-/// Whom the dialler expects to find.
+/// The peer that the dialler expects to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// This peer and no other.
     Peer(PeerId),
-    /// Whoever answers; only for the first contact with a bootstrap address.
+    /// Any peer; only for the first contact with a bootstrap address.
     Anyone,
 }
 
@@ -145,8 +145,8 @@ fn id_of(key: &CertificateDer<'_>) -> Result<PeerId, Error> {
     }
 }
 
-/// What dialling and accepting side check alike, in two traits of the same shape: a signature by a
-/// bare Ed25519 key.
+/// The check that the dialling and the accepting side share, in two traits of the same shape: a
+/// signature by a bare Ed25519 key.
 macro_rules! signed_by_a_bare_key {
     () => {
         fn verify_tls12_signature(

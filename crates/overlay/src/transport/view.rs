@@ -1,28 +1,29 @@
-//! What the transport shows of itself: its peers, and what they say about this peer's own address.
+//! The transport as it shows itself: its peers, and the routes on which they see this peer.
 
-use super::{Capabilities, Dialler, Transport, link::Link, lock};
-use apoidea_model::PeerId;
+use super::{Capabilities, Dialler, Transport, link::Link};
+use crate::lock::lock;
+use apoidea_model::{PeerId, Route};
 use serde::{Deserialize, Serialize};
-use std::{collections::VecDeque, net::SocketAddr};
+use std::collections::VecDeque;
 
 /// One connected peer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ts_rs::TS)]
 pub struct PeerView {
-    /// Who.
+    /// The peer.
     pub id: PeerId,
-    /// Where now.
-    pub address: SocketAddr,
-    /// Who made the connection.
+    /// The way to it now.
+    pub route: Route,
+    /// The side that made the connection.
     pub dialler: Dialler,
     /// Software and version, as the peer says.
     pub version: String,
-    /// What it offers.
+    /// The services that it offers.
     pub capabilities: Capabilities,
     /// Smoothed round trip.
     pub rtt_ms: f64,
     /// Age of the connection.
     pub connected_s: u64,
-    /// Is the connection kept alive?
+    /// Whether the connection is kept alive.
     pub useful: bool,
     /// Bytes received over this connection, with all that QUIC adds.
     pub bytes_in: u64,
@@ -40,8 +41,9 @@ impl Transport {
             .collect()
     }
 
-    /// The addresses under which others see this peer, and how many of them said so recently.
-    pub fn observed_addresses(&self) -> Vec<(SocketAddr, usize)> {
+    /// The routes on which others see this peer, each with the number of peers that said so
+    /// recently, the most first.
+    pub fn observed_routes(&self) -> Vec<(Route, usize)> {
         lock(&self.inner.observed).counts()
     }
 }
@@ -50,7 +52,7 @@ fn view(link: &Link, useful: bool) -> PeerView {
     let stats = link.connection.stats();
     PeerView {
         id: link.peer,
-        address: link.connection.remote_address(),
+        route: link.route(),
         dialler: link.dialler,
         version: link.hello.version.clone(),
         capabilities: link.hello.capabilities,
@@ -62,10 +64,10 @@ fn view(link: &Link, useful: bool) -> PeerView {
     }
 }
 
-/// What the last few peers said about this peer's address, one vote each.
+/// The route to this peer as the last few peers saw it, one vote each.
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
-    votes: VecDeque<(PeerId, SocketAddr)>,
+    votes: VecDeque<(PeerId, Route)>,
 }
 
 impl Observed {
@@ -73,21 +75,21 @@ impl Observed {
     const VOTES: usize = 32;
 
     /// Takes a vote; a peer's later one replaces its earlier one.
-    pub fn note(&mut self, address: SocketAddr, by: PeerId) {
+    pub fn note(&mut self, route: Route, by: PeerId) {
         self.votes.retain(|(voter, _)| *voter != by);
-        self.votes.push_back((by, address));
+        self.votes.push_back((by, route));
         if self.votes.len() > Self::VOTES {
             self.votes.pop_front();
         }
     }
 
-    /// Addresses with their votes, the most first.
-    pub fn counts(&self) -> Vec<(SocketAddr, usize)> {
-        let mut counts: Vec<(SocketAddr, usize)> = Vec::new();
-        for (_, address) in &self.votes {
-            match counts.iter_mut().find(|(known, _)| known == address) {
+    /// Routes with their votes, the most first.
+    pub fn counts(&self) -> Vec<(Route, usize)> {
+        let mut counts: Vec<(Route, usize)> = Vec::new();
+        for (_, route) in &self.votes {
+            match counts.iter_mut().find(|(known, _)| known == route) {
                 Some((_, count)) => *count += 1,
-                None => counts.push((*address, 1)),
+                None => counts.push((*route, 1)),
             }
         }
         counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

@@ -1,10 +1,10 @@
-//! What every overlay must do, whichever lookup system is underneath.
+//! The behaviour of every overlay, whichever lookup system is underneath.
 
 use crate::{
     networks::{Kin, Network, Node, keys, settle},
     peers::{ECHO, PATIENCE, WHO},
 };
-use apoidea_model::Key;
+use apoidea_model::{Key, PeerId};
 use apoidea_overlay::ArcChange;
 use bytes::Bytes;
 use std::time::{Duration, Instant};
@@ -52,6 +52,19 @@ async fn a_request_by_id_reaches_the_owner_from_everywhere(kin: Kin) {
             );
         }
     }
+}
+
+async fn round_trips_are_known_to_peers_that_were_asked(kin: Kin) {
+    let network = Network::new(kin, 3);
+    let nodes = network.grow(3).await;
+    let (asker, other) = (&nodes[0], nodes[1].me());
+    let asked = asker.overlay.request(other, ECHO, Bytes::new()).await;
+    asked.unwrap();
+    let round_trip = asker.overlay.round_trip(other).expect("it was asked");
+    assert!(round_trip > Duration::ZERO && round_trip < PATIENCE);
+    assert_eq!(asker.overlay.round_trip(asker.me()), Some(Duration::ZERO));
+    let stranger = PeerId::at(Key::hash("stranger"));
+    assert_eq!(asker.overlay.round_trip(stranger), None);
 }
 
 /// Waits for news of an arc with this key.
@@ -175,4 +188,5 @@ conformance! {
     when_an_owner_crashes_the_next_takes_over_and_says_so
     a_member_that_starts_late_takes_keys_from_others_who_say_so
     owners_stay_reachable_while_members_come_and_go
+    round_trips_are_known_to_peers_that_were_asked
 }

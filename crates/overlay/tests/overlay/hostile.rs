@@ -5,7 +5,7 @@ use crate::{
     peers::*,
     stranger::{self, Papers, connect, enter, frame, hello, say},
 };
-use apoidea_overlay::{Limits, Settings, Transport};
+use apoidea_overlay::{Limits, Transport, TransportSettings};
 use bytes::Bytes;
 use quinn::{Connection, ConnectionError, VarInt};
 use std::{
@@ -166,7 +166,7 @@ async fn who_never_says_hello_is_shown_out() {
         dial_deadline_ms: 3000,
         ..Limits::default()
     };
-    let (victim, _) = start(Settings {
+    let (victim, _) = start(TransportSettings {
         limits,
         ..settings()
     });
@@ -300,7 +300,8 @@ fn resident_bytes() -> usize {
 /// portions.
 const STREAMS: u64 = Limits::STREAMS as u64 / 2;
 
-/// What one abusive connection may cost, with room for the other tests that run beside this one.
+/// The memory that one abusive connection may cost, with room for the other tests that run beside
+/// this one.
 const FLAT_BYTES: usize = 64 << 20;
 
 #[tokio::test]
@@ -309,7 +310,7 @@ async fn a_reader_that_never_reads_costs_a_window_and_no_more() {
         request_deadline_ms: 700,
         ..Limits::default()
     };
-    let (victim, _) = start(Settings {
+    let (victim, _) = start(TransportSettings {
         limits,
         ..settings()
     });
@@ -345,7 +346,7 @@ async fn a_writer_that_never_finishes_is_given_up() {
         request_deadline_ms: 500,
         ..Limits::default()
     };
-    let (victim, _) = start(Settings {
+    let (victim, _) = start(TransportSettings {
         limits,
         ..settings()
     });
@@ -409,10 +410,10 @@ async fn a_flood_of_streams_is_slowed_down_and_costs_no_memory() {
 #[tokio::test]
 async fn one_neighbourhood_cannot_take_all_connections() {
     let limits = Limits {
-        max_connections_per_neighbourhood: 5,
+        max_connections_per_origin: 5,
         ..Limits::default()
     };
-    let (victim, _) = start(Settings {
+    let (victim, _) = start(TransportSettings {
         limits,
         ..settings()
     });
@@ -445,7 +446,7 @@ async fn newcomers_above_their_rate_are_turned_away_before_any_cryptography() {
         },
         ..Limits::default()
     };
-    let (victim, _) = start(Settings {
+    let (victim, _) = start(TransportSettings {
         limits,
         ..settings()
     });

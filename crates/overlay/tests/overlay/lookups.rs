@@ -1,10 +1,10 @@
-//! What a lookup costs in a ring that is too large for anyone to know everyone.
+//! The cost of a lookup in a ring that is too large for full membership lists.
 
 use crate::peers::{Desk, PATIENCE, own_loopback, settings};
 use apoidea_chord::Settings as RingSettings;
 use apoidea_model::{Key, PeerId};
 use apoidea_overlay::{
-    AddressBook, Chord, ChordSettings, Identity, Kind, LocalDiscovery, Overlay, Settings,
+    AddressBook, Chord, ChordSettings, Identity, Kind, LocalDiscovery, Overlay, TransportSettings,
 };
 use std::{
     sync::Arc,
@@ -41,7 +41,7 @@ fn start(entry_points: &[&Chord], stabilize_every: Duration) -> Chord {
         ..ChordSettings::default()
     };
     // Each in a neighbourhood of its own, as volunteers are.
-    let transport = Settings {
+    let transport = TransportSettings {
         listen: vec![(own_loopback(), 0).into()],
         ..settings()
     };
@@ -103,7 +103,7 @@ async fn ring_requests(asker: &Chord) -> (u64, u64) {
     let is_request = |kind| {
         !matches!(
             kind,
-            apoidea_chord::Kind::Response | apoidea_chord::Kind::Notice
+            apoidea_chord::MessageKind::Response | apoidea_chord::MessageKind::Notice
         )
     };
     let sent = counters

@@ -4,8 +4,8 @@ use crate::peers::{Desk, PATIENCE, own_loopback, settings};
 use apoidea_chord::Settings as RingSettings;
 use apoidea_model::{Key, PeerId};
 use apoidea_overlay::{
-    AddressBook, Chord, ChordSettings, EntryPoint, Fixed, FixedSettings, Identity, Limits,
-    LocalDiscovery, Member, Overlay, Place, Settings,
+    AddressBook, Chord, ChordSettings, EntryPlace, EntryPoint, Fixed, FixedSettings, Identity,
+    Limits, LocalDiscovery, Member, Overlay, TransportSettings,
 };
 use futures::future::join_all;
 use std::{
@@ -92,7 +92,7 @@ impl Network {
             dial_deadline_ms: 2500,
             ..Limits::default()
         };
-        let transport = Settings {
+        let transport = TransportSettings {
             listen: vec![self.addresses[n]],
             limits,
             ..settings()
@@ -140,10 +140,10 @@ impl Network {
     }
 
     fn ring(&self, n: usize) -> ChordSettings {
-        // The first has nobody to ask; of the others, half know whom they will find.
+        // The first has nobody to ask. Half of the others know the id of the first.
         let entry = EntryPoint {
             id: n.is_multiple_of(2).then(|| self.identities[0].id()),
-            place: Place::Address(self.addresses[0]),
+            place: EntryPlace::Address(self.addresses[0]),
         };
         let ring = RingSettings {
             stabilize_every: Duration::from_millis(300),
@@ -179,8 +179,8 @@ pub async fn settle(nodes: &[Node]) {
     }
 }
 
-/// Do all nodes name the same distinct owners, of whom the first and no other takes itself for the
-/// owner?
+/// Checks that all nodes name the same distinct owners, and that only the first of these takes
+/// itself for the owner.
 pub async fn agreement(nodes: &[Node]) -> Result<(), String> {
     let alive: HashSet<_> = nodes.iter().map(Node::me).collect();
     for key in keys() {

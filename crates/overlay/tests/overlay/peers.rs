@@ -2,8 +2,8 @@
 
 use apoidea_model::PeerId;
 use apoidea_overlay::{
-    AddressBook, AddressPolicy, Identity, Kind, Refusal, Request, Service, Settings, Source,
-    Transport,
+    AddressBook, AddressPolicy, Identity, Kind, Refusal, Request, Service, Source, Transport,
+    TransportSettings,
 };
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -71,23 +71,23 @@ impl Service for Desk {
     }
 }
 
-/// Settings for loopback.
-pub fn settings() -> Settings {
-    Settings {
+/// TransportSettings for loopback.
+pub fn settings() -> TransportSettings {
+    TransportSettings {
         listen: vec!["127.0.0.1:0".parse().unwrap()],
         addresses: AddressPolicy::Private,
         network: "test".parse().unwrap(),
-        ..Settings::default()
+        ..TransportSettings::default()
     }
 }
 
 /// A transport of its own identity, and the number of requests that hang in its service.
-pub fn start(settings: Settings) -> (Transport, Arc<AtomicUsize>) {
+pub fn start(settings: TransportSettings) -> (Transport, Arc<AtomicUsize>) {
     start_as(Identity::ephemeral().unwrap(), settings)
 }
 
 /// A transport of this identity.
-pub fn start_as(identity: Identity, settings: Settings) -> (Transport, Arc<AtomicUsize>) {
+pub fn start_as(identity: Identity, settings: TransportSettings) -> (Transport, Arc<AtomicUsize>) {
     let desk = Desk::new(identity.id());
     let hanging = desk.hanging.clone();
     (
@@ -102,7 +102,7 @@ pub fn peer() -> Transport {
 }
 
 /// Two peers of which the first knows where the second is.
-pub fn pair(settings: Settings) -> (Transport, Transport) {
+pub fn pair(settings: TransportSettings) -> (Transport, Transport) {
     let (a, b) = (start(settings.clone()).0, start(settings).0);
     introduce(&a, &b);
     (a, b)
@@ -127,8 +127,9 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A loopback address of its own for whoever must know an address before it is listened on: a port
-/// that was free a moment ago on an address that all tests share may be another test's by then.
+/// A loopback address of its own, for a test that must know an address before it is listened on: a
+/// port that was free a moment ago on an address that all tests share may be another test's by
+/// then.
 pub fn own_loopback() -> Ipv4Addr {
     static TAKEN: AtomicU8 = AtomicU8::new(0);
     Ipv4Addr::new(127, 88, TAKEN.fetch_add(1, SeqCst), 1)

@@ -1,13 +1,13 @@
-//! What only the ring does: finding a way in, leaving, and distrusting messages.
+//! Behaviour that only the ring has: finding a way in, leaving, and distrusting messages.
 
 use crate::{
-    peers::{Desk, PATIENCE, own_loopback, settings},
+    peers::{Desk, PATIENCE, own_loopback, settings, until},
     stranger::{self, enter, frame, say},
 };
 use apoidea_chord::Settings as RingSettings;
 use apoidea_overlay::{
     AddressBook, Chord, ChordSettings, EntryPoint, Identity, Kind, Limits, LocalDiscovery, Overlay,
-    Phase, SettingOut, Settings,
+    Phase, SettingOut, TransportSettings,
 };
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::time;
@@ -43,7 +43,7 @@ fn start_when(
         dial_deadline_ms: 1000,
         ..Limits::default()
     };
-    let transport = Settings {
+    let transport = TransportSettings {
         listen: vec![listen.parse().unwrap()],
         limits,
         ..settings()
@@ -193,10 +193,37 @@ async fn the_status_shows_the_ring() {
     becomes(&first, Phase::Member).await;
     let status = second.status().await.unwrap();
     assert_eq!(status.successors[0].id, first.me());
-    assert_eq!(status.successors[0].addresses.as_slice(), [address(&first)]);
+    assert_eq!(
+        status.successors[0].routes.as_slice(),
+        [address(&first).into()]
+    );
     assert!((second.standing().borrow().size_estimate - 2.0).abs() < 0.5);
     let owner = second.owners_afresh(first.me().key(), 1).await.unwrap();
     assert_eq!(owner, [first.me()]);
+}
+
+#[tokio::test]
+async fn a_round_trip_that_the_ring_measured_outlives_the_connection() {
+    let first = start(&[]);
+    let second = start(&[address(&first).to_string()]);
+    becomes(&second, Phase::Member).await;
+    becomes(&first, Phase::Member).await;
+    let measured = || async {
+        let status = second.status().await.unwrap();
+        let all = status.round_trips.into_iter();
+        all.filter(|(peer, _)| *peer == first.me()).count() == 1
+    };
+    let wait = async {
+        while !measured().await {
+            time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    time::timeout(PATIENCE, wait).await.expect("it is measured");
+    first.shut_down().await;
+    until("the ring's measure is told", || {
+        !second.transport().is_connected(first.me()) && second.round_trip(first.me()).is_some()
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -209,7 +236,7 @@ async fn messages_that_make_no_sense_count_against_their_sender() {
     let nonsense = [
         vec![],
         vec![0xff; 100],
-        vec![1; 17_000],
+        vec![1; 25_000],
         [vec![1, 0, 6], vec![0xff; 5000]].concat(),
     ];
     for (bytes, count) in nonsense.iter().zip(1..) {
@@ -220,7 +247,7 @@ async fn messages_that_make_no_sense_count_against_their_sender() {
     assert_eq!(victim.standing().borrow().phase, Phase::Alone);
     let helped = start(&[EntryPoint {
         id: None,
-        place: apoidea_overlay::Place::Address(address(&victim)),
+        place: apoidea_overlay::EntryPlace::Address(address(&victim)),
     }
     .to_string()]);
     becomes(&helped, Phase::Member).await;

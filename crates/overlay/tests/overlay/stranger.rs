@@ -1,13 +1,14 @@
 //! A stranger: a bare QUIC client that can do everything that a well-behaved peer never does.
 
 use crate::gullible::{self, new_key, public_half};
+use apoidea_model::Route;
 use quinn::{ClientConfig, Connection, Endpoint, VarInt, crypto::rustls::QuicClientConfig};
 use rustls::{
     client::AlwaysResolvesClientRawPublicKeys, pki_types::CertificateDer, sign::CertifiedKey,
 };
 use std::{net::SocketAddr, sync::Arc};
 
-/// What the stranger shows as its key.
+/// The key that the stranger shows.
 pub enum Papers {
     /// A key of its own.
     Own,
@@ -79,7 +80,7 @@ pub fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
 
 /// A hello for this network, as a well-behaved peer would say it.
 pub fn hello(network: &str) -> Vec<u8> {
-    let observed: SocketAddr = "127.0.0.1:1".parse().unwrap();
+    let observed: Route = "127.0.0.1:1".parse().unwrap();
     frame(
         0,
         &postcard::to_stdvec(&(network, 1u64, observed, 0u32, "stranger/1")).unwrap(),

@@ -1,10 +1,10 @@
 //! Two or three well-behaved peers.
 
 use crate::peers::*;
-use apoidea_model::{Key, PeerId};
+use apoidea_model::{Key, PeerId, Route};
 use apoidea_overlay::{
-    AddressPolicy, Bandwidth, DialError, Identity, Kind, Limits, Refusal, RequestError, Settings,
-    Sockets, Source,
+    AddressPolicy, Bandwidth, DialError, Identity, Kind, Limits, Refusal, RequestError, Sockets,
+    Source, TransportSettings,
 };
 use bytes::Bytes;
 use std::{
@@ -81,6 +81,46 @@ async fn someone_else_at_the_address_is_not_taken_for_the_peer() {
 }
 
 #[tokio::test]
+async fn a_relayed_route_is_kept_and_the_dial_goes_on_with_the_next() {
+    let (a, b) = (peer(), peer());
+    let via = Route::Via { relay: peer().me() };
+    a.learn(b.me(), [via], Source::Told);
+    let error = a.request(b.me(), ECHO, Bytes::new()).await.unwrap_err();
+    let RequestError::Unreachable(reason) = error else {
+        panic!("{error:?}")
+    };
+    assert!(reason.contains("no relays yet"), "{reason}");
+    assert_eq!(a.routes(b.me()), [via], "nothing speaks against the route");
+    introduce(&a, &b);
+    assert_eq!(a.routes(b.me()), [address(&b).into(), via]);
+    a.ping(b.me()).await.unwrap();
+    assert_eq!(a.peers()[0].route, address(&b).into());
+}
+
+#[tokio::test]
+async fn a_silent_address_explains_more_than_a_relay_that_was_not_tried() {
+    let a = peer();
+    let (absent, b) = (PeerId::at(Key::hash("absent")), peer());
+    a.learn(absent, [Route::Via { relay: b.me() }], Source::Told);
+    a.learn(absent, [address(&b)], Source::Told);
+    let error = a.request(absent, ECHO, Bytes::new()).await.unwrap_err();
+    let expected = DialError::WrongPeer(address(&b)).to_string();
+    assert_eq!(error, RequestError::Unreachable(expected));
+}
+
+#[tokio::test]
+async fn the_round_trip_is_known_while_there_is_a_connection() {
+    let (a, b) = pair(settings());
+    assert_eq!(a.round_trip(a.me()), Some(Duration::ZERO));
+    assert_eq!(a.round_trip(b.me()), None);
+    a.ping(b.me()).await.unwrap();
+    let round_trip = a.round_trip(b.me()).unwrap();
+    assert!(round_trip > Duration::ZERO && round_trip < PATIENCE);
+    b.shut_down().await;
+    until("the connection is gone", || a.round_trip(b.me()).is_none()).await;
+}
+
+#[tokio::test]
 async fn a_bootstrap_address_is_met_without_knowing_its_id() {
     let (a, b) = (peer(), peer());
     assert_eq!(a.meet(address(&b)).await, Ok(b.me()));
@@ -93,8 +133,8 @@ async fn a_bootstrap_address_is_met_without_knowing_its_id() {
     assert_eq!(view.version, concat!("apoidea/", env!("CARGO_PKG_VERSION")));
     assert!(view.rtt_ms > 0.0);
     assert_eq!(
-        a.observed_addresses(),
-        [(address(&a), 1)],
+        a.observed_routes(),
+        [(address(&a).into(), 1)],
         "the other side says where it sees us"
     );
 }
@@ -102,7 +142,7 @@ async fn a_bootstrap_address_is_met_without_knowing_its_id() {
 #[tokio::test]
 async fn another_network_refuses_by_name() {
     let a = peer();
-    let (b, _) = start(Settings {
+    let (b, _) = start(TransportSettings {
         network: "other".parse().unwrap(),
         ..settings()
     });
@@ -120,7 +160,7 @@ async fn another_network_refuses_by_name() {
 
 #[tokio::test]
 async fn inner_addresses_from_others_are_never_dialled_in_the_open_network() {
-    let (a, _) = start(Settings {
+    let (a, _) = start(TransportSettings {
         addresses: AddressPolicy::Global,
         ..settings()
     });
@@ -197,7 +237,7 @@ async fn a_silent_peer_fails_a_request_within_its_deadline() {
         dial_deadline_ms: 300,
         ..Limits::default()
     };
-    let (a, _) = start(Settings {
+    let (a, _) = start(TransportSettings {
         limits,
         ..settings()
     });
@@ -220,7 +260,7 @@ async fn a_service_that_hangs_fails_the_request_and_is_cancelled() {
         request_deadline_ms: 500,
         ..Limits::default()
     };
-    let (a, _) = start(Settings {
+    let (a, _) = start(TransportSettings {
         limits,
         ..settings()
     });
@@ -287,7 +327,7 @@ async fn a_peer_above_its_rate_waits_and_is_served_all_the_same() {
         },
         ..Limits::default()
     };
-    let (a, b) = pair(Settings {
+    let (a, b) = pair(TransportSettings {
         limits,
         ..settings()
     });
@@ -337,7 +377,7 @@ async fn the_least_useful_connection_makes_room() {
         max_connections: 3,
         ..Limits::default()
     };
-    let (a, _) = start(Settings {
+    let (a, _) = start(TransportSettings {
         limits,
         ..settings()
     });
@@ -367,11 +407,11 @@ async fn useful_connections_are_kept_alive_and_others_end() {
         keep_alive_ms: 150,
         ..Limits::default()
     };
-    let (a, b) = pair(Settings {
+    let (a, b) = pair(TransportSettings {
         limits: limits.clone(),
         ..settings()
     });
-    let (c, _) = start(Settings {
+    let (c, _) = start(TransportSettings {
         limits,
         ..settings()
     });
@@ -397,7 +437,7 @@ async fn a_useful_peer_that_died_is_noticed() {
         request_deadline_ms: 300,
         ..Limits::default()
     };
-    let (a, b) = pair(Settings {
+    let (a, b) = pair(TransportSettings {
         limits,
         ..settings()
     });
@@ -419,7 +459,7 @@ async fn connections_survive_a_change_of_address() {
     assert_eq!(answer, Ok(Bytes::from_static(b"moved")));
     assert_eq!(a.traffic().dialled, 1, "it is still the first connection");
     until("the other side sees the new address", || {
-        b.peers()[0].address == address(&a)
+        b.peers()[0].route == address(&a).into()
     })
     .await;
 }
@@ -436,7 +476,7 @@ async fn after_sleep_peers_are_reached_on_new_connections() {
 
 #[tokio::test]
 async fn plain_sockets_carry_everything_too() {
-    let (a, b) = pair(Settings {
+    let (a, b) = pair(TransportSettings {
         sockets: Sockets::Plain,
         ..settings()
     });
@@ -462,11 +502,11 @@ async fn both_address_families_share_a_port_number() {
         format!("127.0.0.1:{port}").parse().unwrap(),
         format!("[::1]:{port}").parse().unwrap(),
     ];
-    let (a, _) = start(Settings {
+    let (a, _) = start(TransportSettings {
         listen: vec!["127.0.0.1:0".parse().unwrap(), "[::1]:0".parse().unwrap()],
         ..settings()
     });
-    let (b, _) = start(Settings {
+    let (b, _) = start(TransportSettings {
         listen,
         ..settings()
     });
@@ -482,11 +522,11 @@ async fn a_snapshot_of_the_address_book_leads_back_to_the_peers() {
     let bytes = postcard::to_stdvec(&a.address_book()).unwrap();
     a.shut_down().await;
     let c = peer();
-    for entry in postcard::from_bytes::<Vec<apoidea_overlay::Entry>>(&bytes).unwrap() {
+    for entry in postcard::from_bytes::<Vec<apoidea_overlay::KnownPeer>>(&bytes).unwrap() {
         entry
-            .addresses
+            .routes
             .iter()
-            .for_each(|(address, source)| c.learn(entry.id, [*address], *source));
+            .for_each(|(route, source)| c.learn(entry.id, [*route], *source));
     }
     assert!(c.ping(b.me()).await.is_ok());
 }
