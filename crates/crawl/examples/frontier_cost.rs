@@ -3,7 +3,8 @@
 //! `cargo run --release -p apoidea-crawl --example frontier_cost [hosts] [pages]`
 
 use apoidea_crawl::{
-    Access, Action, DomainState, Effort, Event, Frontier, FrontierConfig, Outcome, Report, Robots,
+    Access, Action, DomainState, Effort, Event, FetchReport, Frontier, FrontierConfig, Outcome,
+    Robots,
 };
 use apoidea_model::{CrawlId, Domain, Link, PageId, Pending, Slot, Target, Time};
 use std::time::{Duration, Instant};
@@ -86,7 +87,7 @@ impl Driver {
                 .iter()
                 .take_while(|(end, ..)| *end <= now)
                 .count();
-            let reports: Vec<Report> = self.under_way.drain(..done).map(report).collect();
+            let reports: Vec<FetchReport> = self.under_way.drain(..done).map(report).collect();
             count += reports.len();
             let begin = Instant::now();
             events
@@ -167,8 +168,8 @@ impl Driver {
     }
 }
 
-fn report((_, domain, slot): (Time, Domain, Slot)) -> Report {
-    Report {
+fn report((_, domain, slot): (Time, Domain, Slot)) -> FetchReport {
+    FetchReport {
         page: PageId::new(domain, slot),
         outcome: Outcome::Page,
         effort: EFFORT,

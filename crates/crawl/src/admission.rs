@@ -7,6 +7,7 @@
 
 use crate::{Counters, Order, SeenFilter, traps};
 use apoidea_model::{Domain, Link, PageUrl, Slot, UnknownCrawl, UrlHash};
+use serde::{Deserialize, Serialize};
 
 /// Limits on the URLs that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +62,8 @@ pub struct Admission<'a> {
 }
 
 /// The reason why a link was dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum DropReason {
     /// It belongs to another domain.
     OtherDomain,

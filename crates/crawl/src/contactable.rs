@@ -5,14 +5,14 @@
 //! asked three times: for the URL (an IP literal never reaches the resolver), for every address a
 //! name resolves to, and for the address that finally answered.
 
-use apoidea_model::{Network, PageUrl, Reach};
+use apoidea_model::{AddressRange, PageUrl, Reach};
 use std::net::IpAddr;
 
 /// The rule.
 #[derive(Debug, Clone)]
 pub struct Contactable {
     ports: Vec<u16>,
-    private: Vec<Network>,
+    private: Vec<AddressRange>,
 }
 
 /// The contact is refused.
@@ -28,7 +28,7 @@ pub enum ContactRefused {
 
 impl Contactable {
     /// Allows these ports, and the operator's own networks besides the open Internet.
-    pub fn new(ports: Vec<u16>, private: Vec<Network>) -> Self {
+    pub fn new(ports: Vec<u16>, private: Vec<AddressRange>) -> Self {
         Contactable { ports, private }
     }
 

@@ -12,7 +12,7 @@ use crate::{
     robots::Access,
     traps,
 };
-use apoidea_model::{PageUrl, Pending, Time};
+use apoidea_model::{Pending, Time, Visit};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -235,20 +235,21 @@ impl DomainState {
         self.leave_queue(1);
     }
 
-    /// Takes in that URLs were admitted, and others made room for them.
+    /// Takes in that URLs entered the queue, and others made room for them. Only a first visit
+    /// counts as admitted: a page that waits for another one was counted then.
     pub fn admitted<'a>(
         &mut self,
-        urls: impl IntoIterator<Item = &'a PageUrl>,
+        urls: impl IntoIterator<Item = &'a Pending>,
         evicted: u64,
         overflowed: u64,
     ) {
-        for url in urls {
-            add(&mut self.counters.admitted, 1);
+        for Pending { url, visit, .. } in urls {
             add(&mut self.counters.queued, 1);
-            add(
-                &mut self.counters.combined,
-                u64::from(traps::is_combination(url)),
-            );
+            if *visit == Visit::First {
+                add(&mut self.counters.admitted, 1);
+                let combined = u64::from(traps::is_combination(url));
+                add(&mut self.counters.combined, combined);
+            }
         }
         add(
             &mut self.counters.overflowed,
@@ -391,7 +392,7 @@ fn add(counter: &mut u64, more: u64) {
 mod tests {
     use super::*;
     use crate::{Failure, Robots};
-    use apoidea_model::{CrawlId, Link, Slot, Target};
+    use apoidea_model::{ContentHash, CrawlId, Link, PreviousVisit, Slot, Target, Validators};
 
     const SECOND: Duration = Duration::from_secs(1);
     const MINUTE: Duration = Duration::from_secs(60);
@@ -653,14 +654,29 @@ mod tests {
         let file = "User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\nCrawl-delay: 10\n\
                     Sitemap: https://www.a.example/sitemap.xml";
         robots(&mut state, rules(file), None, NOW);
-        let url: PageUrl = "https://www.a.example/".parse().unwrap();
-        state.admitted(std::iter::repeat_n(&url, 100_000), 10, 1000);
+        state.admitted(std::iter::repeat_n(&pending(0), 100_000), 10, 1000);
         settle(&mut state, &Outcome::Throttled { retry_after: None }, NOW);
         (0..1000).for_each(|_| _ = settle(&mut state, &Outcome::Page, NOW + DAY));
         let bytes = state.encode();
         assert!(bytes.len() < 200, "{} bytes", bytes.len());
         assert_eq!(DomainState::decode(&bytes), Ok(state));
         assert!(DomainState::decode(&bytes[..bytes.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn a_page_that_waits_for_another_visit_is_not_admitted_again() {
+        let mut state = DomainState::default();
+        let again = Pending {
+            visit: Visit::again(PreviousVisit {
+                since: NOW,
+                captured: None,
+                validators: Validators::default(),
+                content: ContentHash::of_body(b"x"),
+            }),
+            ..pending(0)
+        };
+        state.admitted([&pending(0), &again], 0, 0);
+        assert_eq!((state.counters.queued, state.counters.admitted), (2, 1));
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod host;
 mod window;
 
 pub use config::FrontierConfig;
-pub use event::{Action, Connection, Event, Report};
+pub use event::{Action, Connection, Event, FetchReport};
 
 use crate::{DomainState, Effort, Origin, Pace, Settlement, Step, Tenure, robots::Access};
 use address::Addresses;
@@ -107,7 +107,7 @@ impl Frontier {
 
     /// Takes in how a fetch went, and says what becomes of the URL. `None` if no such fetch is
     /// under way, as when the domain was released meanwhile.
-    pub fn settle(&mut self, report: Report, now: Time) -> Option<Settlement> {
+    pub fn settle(&mut self, report: FetchReport, now: Time) -> Option<Settlement> {
         let PageId { domain, slot } = report.page;
         let host = self.hosts.get_mut(&domain)?;
         if !matches!(&host.activity, Activity::Fetching(pending) if pending.slot == slot) {
@@ -303,11 +303,7 @@ impl Frontier {
             host.activity = Activity::Idle;
             self.weight += host.weight;
         }
-        host.state.admitted(
-            urls.iter().map(|pending| &pending.url),
-            evicted.len() as u64,
-            overflowed,
-        );
+        host.state.admitted(&urls, evicted.len() as u64, overflowed);
         host.window.evicted(evicted);
         host.window.admitted(urls, self.config.window, now);
         self.place(domain, now);

@@ -4,7 +4,7 @@
 //! its host in [`crate::DomainState`].
 
 use crate::politeness::Pace;
-use apoidea_model::{PageUrl, Pending, Time};
+use apoidea_model::{PageUrl, Pending, Time, Visit};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -89,6 +89,16 @@ pub const READ_RETRIES: u8 = 3;
 pub const THROTTLED_RETRIES: u8 = 8;
 
 impl Outcome {
+    /// Whether a visit has told the page's content: a page came back, or the one that is known has
+    /// not changed.
+    pub fn tells_content(&self, visit: &Visit) -> bool {
+        match self {
+            Outcome::Page => true,
+            Outcome::NotModified => *visit != Visit::First,
+            _ => false,
+        }
+    }
+
     /// The state of the host by this outcome.
     pub fn health(&self) -> Health {
         match self {

@@ -5,7 +5,7 @@
 //! may be asked faster.
 
 use crate::robots::Robots;
-use apoidea_model::{Network, is_global};
+use apoidea_model::{AddressRange, is_global};
 use std::{net::IpAddr, time::Duration};
 
 /// Least time between two requests to one host.
@@ -47,7 +47,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrivatePace {
     /// The networks. Global addresses are never part of one, whatever this says.
-    pub networks: Vec<Network>,
+    pub networks: Vec<AddressRange>,
     /// Takes the place of [`HOST_DELAY`].
     pub delay: Duration,
     /// Takes the place of [`ADDRESS_DELAY`].

@@ -129,7 +129,8 @@ impl Scope {
     }
 }
 
-fn is_within_one<'a>(host: &str, domains: impl IntoIterator<Item = &'a Domain>) -> bool {
+/// Whether a host is one of these domains or lies below one.
+pub fn is_within_one<'a>(host: &str, domains: impl IntoIterator<Item = &'a Domain>) -> bool {
     domains
         .into_iter()
         .any(|domain| is_within(host, domain.as_str()))

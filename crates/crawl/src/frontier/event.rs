@@ -63,7 +63,7 @@ pub enum Event {
 
 /// The end of a fetch: answers [`Action::Fetch`], through [`crate::Frontier::settle`].
 #[derive(Debug, Clone)]
-pub struct Report {
+pub struct FetchReport {
     /// The page.
     pub page: PageId,
     /// Its outcome.

@@ -1,11 +1,12 @@
-//! One simulated peer: the frontier, the queues that a real one has on disk, and the links it has
-//! yet to send.
+//! One simulated peer: the frontier, the loans, the queues that a real one has on disk, and the
+//! links it has yet to send.
 
 use crate::{
-    Admission, BreadthFirst, DomainState, Event, Frontier, FrontierConfig, OneIn, Quotas,
+    Admission, BreadthFirst, DomainState, Event, Frontier, FrontierConfig, OneIn, Origin, Quotas,
     SeenFilter,
+    lending::{Choice, FetchId, Lending, Load, Memory, Progress, Refused, Room},
 };
-use apoidea_model::{CrawlId, Domain, Link, Pending, Slot, Time, UrlHash};
+use apoidea_model::{CrawlId, Domain, Link, PeerId, Pending, Slot, Time, UrlHash};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 /// URLs that are not sent again because they were lately.
@@ -14,6 +15,11 @@ const RECENT: usize = 4096;
 /// One peer.
 pub(super) struct Agent {
     pub frontier: Frontier,
+    pub lending: Lending<Subject>,
+    /// The peers that it may lend to.
+    neighbours: Vec<PeerId>,
+    /// Pages in processing at most.
+    most_pages: usize,
     domains: HashMap<Domain, Known>,
     parked: BTreeSet<(Time, Domain)>,
     next_sequence: u64,
@@ -24,6 +30,13 @@ pub(super) struct Agent {
     pub fetched: u64,
 }
 
+/// What is fetched.
+#[derive(Debug, Clone)]
+pub(super) enum Subject {
+    Page(Pending),
+    Robots(Origin),
+}
+
 /// What is known of a domain besides what the frontier has in memory.
 struct Known {
     state: DomainState,
@@ -32,9 +45,18 @@ struct Known {
 }
 
 impl Agent {
-    pub(super) fn new() -> Self {
+    /// A peer with so many fetches at a time, which lends to its neighbours.
+    pub(super) fn new(fetches: usize, neighbours: Vec<PeerId>) -> Self {
+        let config = FrontierConfig {
+            fetches,
+            ..FrontierConfig::default()
+        };
         Agent {
-            frontier: Frontier::new(FrontierConfig::default()),
+            frontier: Frontier::new(config),
+            lending: Lending::new(fetches),
+            neighbours,
+            // As many as a real peer has in a swarm.
+            most_pages: (4 * fetches).max(64),
             domains: HashMap::new(),
             parked: BTreeSet::new(),
             next_sequence: 0,
@@ -43,6 +65,48 @@ impl Agent {
             recent: Default::default(),
             fetched: 0,
         }
+    }
+
+    /// Tells the frontier how much may be under way now.
+    pub(super) fn limit_fetches(&mut self, now: Time) {
+        let limit = self.lending.fetch_limit(&self.load(), now);
+        self.frontier.set_fetches(limit);
+    }
+
+    /// Chooses the place of a fetch.
+    pub(super) fn assign(&self, fetch: &FetchId, now: Time) -> Choice {
+        self.lending.assign(fetch, Refused::No, &self.load(), now)
+    }
+
+    /// A helper had no time.
+    pub(super) fn turned_away(
+        &mut self,
+        helper: PeerId,
+        fetch: &FetchId,
+        now: Time,
+    ) -> Option<(Subject, Choice)> {
+        let load = load(&self.frontier, &self.neighbours, self.most_pages);
+        self.lending.on_turned_away(helper, fetch, &load, now)
+    }
+
+    /// Has it time for a fetch of another?
+    pub(super) fn may_borrow(&self) -> bool {
+        self.lending.may_borrow(&self.load())
+    }
+
+    /// Requests under way at this peer, for itself and for others.
+    pub(super) fn fetching_here(&self) -> usize {
+        self.lending.fetching_here(&self.load())
+    }
+
+    /// Can it start nothing until a helper has rested or a fetch has ended?
+    pub(super) fn waits_for_helpers(&self, now: Time) -> bool {
+        let limit = self.lending.fetch_limit(&self.load(), now);
+        !self.neighbours.is_empty() && self.frontier.fetching() >= limit
+    }
+
+    fn load(&self) -> Load<'_> {
+        load(&self.frontier, &self.neighbours, self.most_pages)
     }
 
     /// Takes the links of one domain that is this peer's into its queue.
@@ -90,9 +154,7 @@ impl Agent {
             };
             return self.frontier.handle(event, now);
         }
-        known
-            .state
-            .admitted(urls.iter().map(|pending| &pending.url), 0, 0);
+        known.state.admitted(&urls, 0, 0);
         let wake = known.state.ready_at();
         self.parked.insert((wake, domain.clone()));
         self.frontier.handle(Event::Parked { wake }, now);
@@ -154,6 +216,25 @@ impl Agent {
         }
     }
 
+    /// A fetch finds no place: its domain leaves the frontier, and its turn comes again.
+    pub(super) fn put_back(
+        &mut self,
+        domain: Domain,
+        subject: Subject,
+        not_before: Time,
+        now: Time,
+    ) {
+        let Some(state) = self.frontier.release(&domain) else {
+            return;
+        };
+        if let (Subject::Page(pending), Some(known)) = (subject, self.domains.get_mut(&domain)) {
+            known.queue.insert(pending.slot, pending);
+            self.queued += 1;
+        }
+        let wake = state.ready_at().max(not_before);
+        self.park(domain, state, wake, now);
+    }
+
     /// Keeps links for others, unless they were sent lately.
     pub(super) fn post(&mut self, owner: usize, link: Link) {
         let hash = link.url.hash();
@@ -179,5 +260,21 @@ impl Known {
             seen,
             queue: BTreeMap::new(),
         }
+    }
+}
+
+fn load<'a>(frontier: &Frontier, neighbours: &'a [PeerId], most: usize) -> Load<'a> {
+    let fetching = frontier.fetching();
+    let room = Room {
+        // Nothing follows a fetch here.
+        in_processing: fetching,
+        most,
+        memory: Memory::Free,
+    };
+    Load {
+        fetching,
+        room,
+        neighbours,
+        progress: Progress::Running,
     }
 }

@@ -2,23 +2,25 @@
 //! ones, the network and the web are made up.
 //!
 //! Every simulated peer has a [`crate::Frontier`], admits with [`crate::Admission`] and remembers
-//! with [`crate::SeenFilter`], at the pace that the contract allows on the Internet. A domain
+//! with [`crate::SeenFilter`], and lends with [`crate::lending::Lending`], at the pace that the contract allows on the Internet. A domain
 //! belongs to the peer that follows its key on the ring; links travel to owners in batches and take
 //! their time. Disks, content and crashes are left to the black-box tests of real peers, the ring
 //! itself to the simulator of the ring.
 
 mod agent;
+mod loans;
 mod report;
+mod usage;
 mod web;
 mod world;
 
-pub use report::Report;
+pub use report::CrawlSimReport;
 
 use std::time::Duration;
 
 /// What is to be simulated.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct CrawlSimOptions {
     /// Peers on the ring.
     pub peers: usize,
     /// Hosts of the web, each a domain of its own.
@@ -27,12 +29,16 @@ pub struct Options {
     pub pages: usize,
     /// Where all randomness comes from.
     pub seed: u64,
+    /// Fetches that each peer may have under way: its slots.
+    pub fetches: usize,
+    /// Ring successors that each peer may lend to; without any, no peer lends.
+    pub helpers: usize,
     /// Simulated time at most.
     pub duration: Duration,
 }
 
 /// Lets the peers crawl until nothing is left or the time is over.
-pub fn run(options: &Options) -> Report {
+pub fn run(options: &CrawlSimOptions) -> CrawlSimReport {
     let mut world = world::World::new(options);
     world.run();
     world.report(options)
@@ -51,12 +57,14 @@ fn draw(seed: u64, number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn crawl(peers: usize, seed: u64) -> Report {
-        run(&Options {
+    fn crawl(peers: usize, seed: u64) -> CrawlSimReport {
+        run(&CrawlSimOptions {
             peers,
             hosts: 60,
             pages: 900,
             seed,
+            fetches: 32,
+            helpers: 0,
             duration: Duration::from_secs(24 * 3600),
         })
     }
@@ -75,11 +83,13 @@ mod tests {
 
     #[test]
     fn a_larger_web_is_crawled_to_its_ends() {
-        let options = Options {
+        let options = CrawlSimOptions {
             peers: 50,
             hosts: 2000,
             pages: 12_000,
             seed: 9,
+            fetches: 32,
+            helpers: 0,
             duration: Duration::from_secs(24 * 3600),
         };
         let report = run(&options);
@@ -105,6 +115,27 @@ mod tests {
             0.0,
             "whoever is alone sends nothing"
         );
+    }
+
+    #[test]
+    fn peers_with_one_slot_lend_and_lose_nothing() {
+        let crawl = |helpers| {
+            run(&CrawlSimOptions {
+                peers: 20,
+                hosts: 400,
+                pages: 3000,
+                seed: 11,
+                fetches: 1,
+                helpers,
+                duration: Duration::from_secs(24 * 3600),
+            })
+        };
+        let (alone, helped) = (crawl(0), crawl(8));
+        assert!(alone.is_sound() && helped.is_sound(), "{alone}\n{helped}");
+        assert!(helped.shortest_gap_ms >= 5000, "{helped}");
+        assert!(alone.lent == 0.0 && helped.lent > 0.1, "{alone}\n{helped}");
+        assert!(helped.idle_slots < alone.idle_slots, "{alone}\n{helped}");
+        assert_eq!(helped, crawl(8), "a seed tells the same story again");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// What a simulated crawl came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct CrawlSimReport {
     /// Peers on the ring.
     pub peers: usize,
     /// Pages of the web.
@@ -33,16 +33,34 @@ pub struct Report {
     pub idle: usize,
     /// The shortest time between two requests to one host, whoever sent them.
     pub shortest_gap_ms: u64,
+    /// Requests to a host at which another one was under way.
+    pub overlaps: usize,
+    /// Fetches that each peer may have under way: its slots.
+    pub fetches: usize,
+    /// Ring successors that each peer may lend to.
+    pub helpers: usize,
+    /// Pages fetched by helpers, for each page.
+    pub lent: f64,
+    /// Hosts whose turn has come and that wait for a slot, in the mean until nine of ten pages were
+    /// fetched.
+    pub waiting_hosts: f64,
+    /// Peers without any request while a host waited somewhere, in the mean of those moments.
+    pub idle_peers: f64,
+    /// Free slots for which a host waited somewhere, in the mean until nine of ten pages were
+    /// fetched.
+    pub idle_slots: f64,
+    /// Pages for each slot and minute, until nine of ten were fetched.
+    pub pages_per_slot: f64,
 }
 
-impl Report {
-    /// Was every page fetched, and once?
+impl CrawlSimReport {
+    /// Was every page fetched, and once, with one request to a host at a time?
     pub fn is_sound(&self) -> bool {
-        self.pages == self.expected && self.repeats == 0
+        self.pages == self.expected && self.repeats == 0 && self.overlaps == 0
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for CrawlSimReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -60,10 +78,21 @@ impl fmt::Display for Report {
             "  {:.2} URLs, {:.2} batches and {:.0} bytes of URLs sent for each page",
             self.urls_per_page, self.batches_per_page, self.bytes_per_page
         )?;
-        write!(
+        writeln!(
             f,
             "  the fullest peer had {:.1} times the mean of hosts and {:.1} of pages; {} had nothing; shortest gap {} ms",
             self.most_hosts, self.most_pages, self.idle, self.shortest_gap_ms
+        )?;
+        write!(
+            f,
+            "  slots of each peer {}, helpers {}: {:.1} % of the pages lent, {:.1} pages per slot and minute; {:.1} hosts waited, with {:.1} free slots elsewhere and {:.1} idle peers",
+            self.fetches,
+            self.helpers,
+            100.0 * self.lent,
+            self.pages_per_slot,
+            self.waiting_hosts,
+            self.idle_slots,
+            self.idle_peers
         )
     }
 }

@@ -1,7 +1,7 @@
 //! A made-up web: which pages a host has and what each links to follows from a seed, so that
 //! nothing is stored.
 
-use super::{Options, draw};
+use super::{CrawlSimOptions, draw};
 use apoidea_model::{Domain, Link, PageUrl, Target};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -28,7 +28,7 @@ pub(super) struct Web {
 pub(super) type Place = (usize, usize);
 
 impl Web {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &CrawlSimOptions) -> Self {
         let hosts = options.hosts.max(1);
         let weights: Vec<f64> = (1..=hosts).map(|rank| (rank as f64).powf(-SKEW)).collect();
         let total: f64 = weights.iter().sum();

@@ -1,13 +1,15 @@
 //! All peers, the web, and what is on its way between them, in order of time.
 
 use super::{
-    Options, Report,
-    agent::Agent,
+    CrawlSimOptions, CrawlSimReport,
+    agent::{Agent, Subject},
     draw,
+    loans::Job,
+    usage::Usage,
     web::{Place, Web},
 };
-use crate::{Access, Action, Effort, Event, Origin, Outcome, Report as FetchReport};
-use apoidea_model::{Domain, Key, Link, LinkBatch, PageId, Pending, Time};
+use crate::{Access, Action, Effort, Event, FetchReport, Outcome, lending::FetchId};
+use apoidea_model::{Domain, Key, Link, LinkBatch, PageId, PeerId, Pending, Time};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, HashMap},
@@ -19,21 +21,26 @@ const COLLECT: Duration = Duration::from_millis(250);
 /// One way between two peers: 10 to 150 ms.
 const WAY_MS: (u64, u64) = (10, 140);
 /// Asking for an address, and for a robots.txt.
-const SMALL: Duration = Duration::from_millis(50);
-const BEGIN: Time = Time::from_millis(1_700_000_000_000);
+pub(super) const SMALL: Duration = Duration::from_millis(50);
+/// A peer that may not start anything looks again after this, as real peers do: a helper may have
+/// rested meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+pub(super) const BEGIN: Time = Time::from_millis(1_700_000_000_000);
 const ROBOTS: Effort = Effort {
     took: SMALL,
     bytes: 100,
 };
 
 pub(super) struct World {
-    web: Web,
-    agents: Vec<Agent>,
+    pub(super) web: Web,
+    pub(super) agents: Vec<Agent>,
+    pub(super) peers: HashMap<PeerId, usize>,
+    pub(super) ids: Vec<PeerId>,
     /// Places on the ring, in order, and whose they are.
     ring: Vec<(Key, usize)>,
     owners: HashMap<Domain, usize>,
     seed: u64,
-    now: Time,
+    pub(super) now: Time,
     end: Time,
     /// What will happen: its number breaks ties, so that a seed always tells the same story.
     queue: BinaryHeap<Reverse<(Time, u64)>>,
@@ -44,8 +51,7 @@ pub(super) struct World {
     visits: HashMap<Place, u32>,
     /// When each page was first there.
     arrivals: Vec<Time>,
-    last_asked: BTreeMap<usize, Time>,
-    shortest_gap: Duration,
+    pub(super) usage: Usage,
     sent: Sent,
 }
 
@@ -56,20 +62,39 @@ struct Sent {
     bytes: u64,
 }
 
+/// Where links lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// To the domain of their page.
+    Within,
+    /// To other domains.
+    Away,
+}
+
 /// Something that will happen.
-enum News {
+pub(super) enum News {
     /// A peer looks at its frontier.
     Look(usize),
     Resolved(usize, Domain, usize),
-    Robots(usize, Domain, Origin),
-    Fetched(usize, Domain, Pending, Duration),
+    /// A helper is asked for a fetch.
+    Asked(Job),
+    Taken(Job),
+    TurnedAway(Job),
+    /// A host is asked.
+    Request(Job),
+    /// A host has answered.
+    Answered(Job),
+    /// A helper's result is at the owner.
+    Result(Job),
+    /// A helper knows that its result has arrived.
+    Returned(usize),
     /// A peer sends what it has for another.
     Send(usize, usize),
     Arrived(usize, Vec<Link>),
 }
 
 impl World {
-    pub(super) fn new(options: &Options) -> Self {
+    pub(super) fn new(options: &CrawlSimOptions) -> Self {
         let web = Web::new(options);
         let peers = options.peers.max(1);
         let mut ring: Vec<(Key, usize)> = (0..peers)
@@ -81,9 +106,21 @@ impl World {
             })
             .collect();
         ring.sort_unstable();
+        let mut ids = vec![PeerId::at(Key::hash([])); peers];
+        ring.iter()
+            .for_each(|(key, peer)| ids[*peer] = PeerId::at(*key));
+        let mut agents: Vec<Agent> = Vec::new();
+        agents.resize_with(peers, || Agent::new(options.fetches, Vec::new()));
+        for at in 0..peers {
+            let after = (at + 1..at + peers).take(options.helpers);
+            let helpers = after.map(|next| PeerId::at(ring[next % peers].0)).collect();
+            agents[ring[at].1] = Agent::new(options.fetches, helpers);
+        }
         let mut world = World {
             web,
-            agents: (0..peers).map(|_| Agent::new()).collect(),
+            agents,
+            peers: (0..).zip(&ids).map(|(peer, id)| (*id, peer)).collect(),
+            ids,
             ring,
             owners: HashMap::new(),
             seed: options.seed,
@@ -95,8 +132,7 @@ impl World {
             looks: vec![Time::NEVER; peers],
             visits: HashMap::new(),
             arrivals: Vec::new(),
-            last_asked: BTreeMap::new(),
-            shortest_gap: Duration::MAX,
+            usage: Usage::new(options),
             sent: Sent::default(),
         };
         let seed = world.web.link((0, 0), 0);
@@ -110,6 +146,7 @@ impl World {
             if at > self.end {
                 return;
             }
+            self.measure(at);
             self.now = at;
             if let Some(news) = self.news.remove(&number) {
                 self.happen(news);
@@ -133,27 +170,22 @@ impl World {
                     .handle(Event::Resolved { domain, address }, now);
                 self.look(peer);
             }
-            News::Robots(peer, domain, origin) => {
-                let (access, retry_after) = (Access::Open, None);
-                let event = Event::Robots {
-                    domain,
-                    origin,
-                    access,
-                    retry_after,
-                    effort: ROBOTS,
-                };
-                self.agents[peer].frontier.handle(event, now);
-                self.look(peer);
-            }
-            News::Fetched(peer, domain, pending, took) => self.fetched(peer, domain, pending, took),
+            News::Asked(job) => self.asked(job),
+            News::Taken(job) => self.taken(&job),
+            News::TurnedAway(job) => self.turned_away(job),
+            News::Request(job) => self.request(job),
+            News::Answered(job) => self.answered(job),
+            News::Result(job) => self.result(job),
+            News::Returned(peer) => self.agents[peer].lending.on_returned(),
             News::Send(peer, to) => self.send(peer, to),
             News::Arrived(peer, links) => self.admit(peer, links),
         }
     }
 
     /// Carries out what a peer's frontier wants.
-    fn look(&mut self, peer: usize) {
+    pub(super) fn look(&mut self, peer: usize) {
         let now = self.now;
+        self.agents[peer].limit_fetches(now);
         while let Some(action) = self.agents[peer].frontier.poll(now) {
             match action {
                 Action::Wake { limit } => self.agents[peer].wake(limit, now),
@@ -174,71 +206,127 @@ impl World {
                     self.soon(SMALL, News::Resolved(peer, domain, host));
                 }
                 Action::FetchRobots { domain, origin, .. } => {
-                    self.ask(&domain);
-                    self.soon(SMALL, News::Robots(peer, domain, origin));
+                    self.start(peer, FetchId::Robots(domain), Subject::Robots(origin));
                 }
                 Action::Fetch {
                     domain, pending, ..
-                } => self.fetch(peer, domain, pending),
+                } => {
+                    let slot = pending.slot;
+                    self.agents[peer].take(&domain, slot);
+                    let fetch = FetchId::Page(PageId { domain, slot });
+                    self.start(peer, fetch, Subject::Page(pending));
+                }
                 Action::Disallowed { .. } => {}
             }
+            self.agents[peer].limit_fetches(now);
         }
-        let next = self.agents[peer]
+        let mut next = self.agents[peer]
             .frontier
             .next_timeout()
             .max(now + Duration::from_millis(1));
+        if self.agents[peer].waits_for_helpers(now) {
+            next = next.min(now + LOOK_AGAIN);
+        }
         if next < self.looks[peer] {
             self.looks[peer] = next;
             self.at(next, News::Look(peer));
         }
     }
 
-    fn fetch(&mut self, peer: usize, domain: Domain, pending: Pending) {
-        self.ask(&domain);
-        self.agents[peer].take(&domain, pending.slot);
-        let place = self.web.place(&pending.url).unwrap_or_default();
-        let took = Duration::from_millis(self.web.millis(place));
-        self.soon(took, News::Fetched(peer, domain, pending, took));
-    }
-
-    /// Notes a request to a host.
-    fn ask(&mut self, domain: &Domain) {
-        let host = self.host(domain);
-        if let Some(last) = self.last_asked.insert(host, self.now) {
-            self.shortest_gap = self.shortest_gap.min(self.now.since(last));
-        }
-    }
-
-    fn fetched(&mut self, peer: usize, domain: Domain, pending: Pending, took: Duration) {
+    /// Takes in the result of a fetch: the frontier settles it, and the links within the domain are
+    /// admitted together with others of this peer.
+    pub(super) fn settle(
+        &mut self,
+        peer: usize,
+        domain: Domain,
+        subject: Subject,
+        more: Vec<Link>,
+    ) {
         let now = self.now;
-        let effort = Effort {
-            took,
-            bytes: 30_000,
-        };
-        let report = FetchReport {
-            page: PageId::new(domain.clone(), pending.slot),
-            outcome: Outcome::Page,
-            effort,
-        };
-        self.agents[peer].frontier.settle(report, now);
-        self.agents[peer].fetched += 1;
-        let Some(place) = self.web.place(&pending.url) else {
-            return self.look(peer);
-        };
-        let times = self.visits.entry(place).or_default();
-        *times += 1;
-        if *times == 1 {
-            self.arrivals.push(now);
+        match subject {
+            Subject::Robots(origin) => {
+                let event = Event::Robots {
+                    domain,
+                    origin,
+                    access: Access::Open,
+                    retry_after: None,
+                    effort: ROBOTS,
+                };
+                self.agents[peer].frontier.handle(event, now);
+                self.look(peer);
+            }
+            Subject::Page(pending) => {
+                let effort = Effort {
+                    took: self.took(&pending),
+                    bytes: 30_000,
+                };
+                let report = FetchReport {
+                    page: PageId::new(domain, pending.slot),
+                    outcome: Outcome::Page,
+                    effort,
+                };
+                self.agents[peer].frontier.settle(report, now);
+                let mut links = self.links(&pending, Side::Within);
+                links.extend(more);
+                self.admit(peer, links);
+            }
         }
+    }
+
+    /// Notes that a page has arrived.
+    pub(super) fn note_page(&mut self, pending: &Pending) {
+        if let Some(place) = self.web.place(&pending.url) {
+            let times = self.visits.entry(place).or_default();
+            *times += 1;
+            if *times == 1 {
+                self.arrivals.push(self.now);
+            }
+        }
+    }
+
+    /// Sends links to their owners; those of this peer come back.
+    pub(super) fn spread(&mut self, peer: usize, links: Vec<Link>) -> Vec<Link> {
         let mut mine = Vec::new();
-        for place in self.web.links(place) {
-            let link = self.web.link(place, pending.depth.saturating_add(1));
+        for link in links {
             match self.owner(&link.url.domain()) {
                 owner if owner == peer => mine.push(link),
                 owner => self.post(peer, owner, link),
             }
         }
-        self.admit(peer, mine);
+        mine
+    }
+
+    /// The links of a page within its domain, or to others.
+    pub(super) fn links(&self, pending: &Pending, side: Side) -> Vec<Link> {
+        let Some(place) = self.web.place(&pending.url) else {
+            return Vec::new();
+        };
+        let is_wanted = |(host, _): &Place| (*host == place.0) == (side == Side::Within);
+        let places = self.web.links(place).into_iter().filter(is_wanted);
+        let depth = pending.depth.saturating_add(1);
+        places.map(|place| self.web.link(place, depth)).collect()
+    }
+
+    pub(super) fn took(&self, pending: &Pending) -> Duration {
+        let place = self.web.place(&pending.url).unwrap_or_default();
+        Duration::from_millis(self.web.millis(place))
+    }
+
+    /// Looks at all peers once for each second that has passed, until most pages are there.
+    fn measure(&mut self, until: Time) {
+        while let Some(now) = self.usage.due(until) {
+            let are_most_there = self.arrivals.len() * 10 >= self.web.pages() * 9;
+            if are_most_there {
+                return self.usage.stop();
+            }
+            let waiting = self
+                .agents
+                .iter()
+                .map(|agent| agent.frontier.ready(now))
+                .sum();
+            let fetching = self.agents.iter().map(Agent::fetching_here);
+            self.usage.sample(waiting, fetching);
+        }
     }
 
     fn post(&mut self, peer: usize, owner: usize, link: Link) {
@@ -252,7 +340,6 @@ impl World {
 
     fn send(&mut self, peer: usize, to: usize) {
         let links = self.agents[peer].outbox.remove(&to).unwrap_or_default();
-        let (least, more) = WAY_MS;
         for batch in links.chunks(LinkBatch::MAX_LINKS) {
             self.sent.batches += 1;
             self.sent.urls += batch.len() as u64;
@@ -260,15 +347,17 @@ impl World {
                 .iter()
                 .map(|link| link.url.as_str().len() as u64 + 3)
                 .sum::<u64>();
-            let way = least + draw(self.seed ^ 5, self.next) % more;
-            self.soon(
-                Duration::from_millis(way),
-                News::Arrived(to, batch.to_vec()),
-            );
+            self.soon(self.way(), News::Arrived(to, batch.to_vec()));
         }
     }
 
-    fn admit(&mut self, peer: usize, links: Vec<Link>) {
+    /// How long the next message takes.
+    pub(super) fn way(&self) -> Duration {
+        let (least, more) = WAY_MS;
+        Duration::from_millis(least + draw(self.seed ^ 5, self.next) % more)
+    }
+
+    pub(super) fn admit(&mut self, peer: usize, links: Vec<Link>) {
         let mut by_domain: BTreeMap<Domain, Vec<Link>> = BTreeMap::new();
         links
             .into_iter()
@@ -291,7 +380,7 @@ impl World {
         owner
     }
 
-    fn host(&self, domain: &Domain) -> usize {
+    pub(super) fn host(&self, domain: &Domain) -> usize {
         let number = domain
             .as_str()
             .strip_prefix("host")
@@ -299,7 +388,7 @@ impl World {
         number.and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
-    fn soon(&mut self, wait: Duration, news: News) {
+    pub(super) fn soon(&mut self, wait: Duration, news: News) {
         self.at(self.now + wait, news);
     }
 
@@ -309,7 +398,7 @@ impl World {
         self.next += 1;
     }
 
-    pub(super) fn report(&mut self, options: &Options) -> Report {
+    pub(super) fn report(&mut self, options: &CrawlSimOptions) -> CrawlSimReport {
         let pages = self.arrivals.len();
         let since = |at: Option<&Time>| at.map_or(0.0, |at| at.since(BEGIN).as_secs_f64());
         let mut hosts = vec![0u64; self.agents.len()];
@@ -320,7 +409,10 @@ impl World {
         let fetched: Vec<u64> = self.agents.iter().map(|agent| agent.fetched).collect();
         let requests: u64 = fetched.iter().sum();
         let per_page = |count: u64| count as f64 / pages.max(1) as f64;
-        Report {
+        let seconds_for_most = since(self.arrivals.get(pages * 9 / 10));
+        let slots = self.agents.len() * options.fetches;
+        let slot_minutes = slots as f64 * seconds_for_most / 60.0;
+        CrawlSimReport {
             peers: options.peers,
             expected: self.web.pages(),
             pages,
@@ -328,14 +420,22 @@ impl World {
                 .unwrap_or(usize::MAX)
                 .saturating_sub(pages),
             seconds: since(self.arrivals.last()),
-            seconds_for_most: since(self.arrivals.get(pages * 9 / 10)),
+            seconds_for_most,
             urls_per_page: per_page(self.sent.urls),
             batches_per_page: per_page(self.sent.batches),
             bytes_per_page: per_page(self.sent.bytes),
             most_hosts: most_by_mean(&hosts),
             most_pages: most_by_mean(&fetched),
             idle: fetched.iter().filter(|fetched| **fetched == 0).count(),
-            shortest_gap_ms: u64::try_from(self.shortest_gap.as_millis()).unwrap_or(u64::MAX),
+            shortest_gap_ms: self.usage.shortest_gap_ms(),
+            overlaps: self.usage.overlaps,
+            fetches: options.fetches,
+            helpers: options.helpers,
+            lent: per_page(self.usage.lent_pages),
+            waiting_hosts: self.usage.waiting_hosts(),
+            idle_peers: self.usage.idle_peers(),
+            idle_slots: self.usage.idle_slots(),
+            pages_per_slot: 0.9 * pages as f64 / slot_minutes.max(1e-9),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Single scenes, driven event by event: what the frontier does in this or that situation.
 
 use apoidea_crawl::{
-    Access, Action, DomainState, Effort, Event, Failure, Frontier, FrontierConfig, Outcome,
-    PrivatePace, Report, Robots, Settlement,
+    Access, Action, DomainState, Effort, Event, Failure, FetchReport, Frontier, FrontierConfig,
+    Outcome, PrivatePace, Robots, Settlement,
 };
 use apoidea_model::{CrawlId, Domain, Link, PageId, Pending, Slot, Target, Time};
 use std::{net::IpAddr, time::Duration};
@@ -111,7 +111,7 @@ impl Scene {
     }
 
     fn settle(&mut self, slot: Slot, outcome: Outcome, now: Time) -> Option<Settlement> {
-        let report = Report {
+        let report = FetchReport {
             page: PageId::new(name("a.example"), slot),
             outcome,
             effort: EFFORT,

@@ -7,8 +7,8 @@
 //! see what is about to change.
 
 use apoidea_crawl::{
-    Access, Action, DomainState, Effort, Event, Failure, Frontier, FrontierConfig, Origin, Outcome,
-    Report, Robots, Settlement,
+    Access, Action, DomainState, Effort, Event, Failure, FetchReport, Frontier, FrontierConfig,
+    Origin, Outcome, Robots, Settlement,
 };
 use apoidea_model::{CrawlId, Domain, Link, PageId, PageUrl, Pending, Slot, Target, Time};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -109,7 +109,7 @@ impl World {
         self.addresses.insert(domain.clone(), address);
         let pending: Vec<_> = (0..urls).map(|_| self.pending(&domain)).collect();
         let state = self.disk.states.entry(domain.clone()).or_default();
-        state.admitted(pending.iter().map(|pending| &pending.url), 0, 0);
+        state.admitted(&pending, 0, 0);
         let queue = self.disk.queues.entry(domain.clone()).or_default();
         queue.extend(pending.into_iter().map(|pending| (pending.slot, pending)));
         self.disk.park(&domain, START);
@@ -332,7 +332,7 @@ impl World {
                 outcome,
                 effort,
             } => {
-                let report = Report {
+                let report = FetchReport {
                     page: PageId::new(domain.clone(), pending.slot),
                     outcome,
                     effort,

@@ -1,0 +1,126 @@
+//! Fetches of simulated peers, at their owner or at a helper: the messages of a loan and their
+//! delays.
+//!
+//! No message is lost and no peer dies here, so no loan is ever overdue.
+
+use super::{
+    agent::Subject,
+    world::{News, SMALL, Side, World},
+};
+use crate::lending::{Choice, FetchId, Refused};
+use std::time::Duration;
+
+/// A fetch and the peer that does it.
+#[derive(Clone)]
+pub(super) struct Job {
+    owner: usize,
+    /// The owner itself or a helper.
+    by: usize,
+    fetch: FetchId,
+    subject: Subject,
+}
+
+impl Job {
+    fn is_lent(&self) -> bool {
+        self.owner != self.by
+    }
+}
+
+impl World {
+    /// A peer's frontier wants a fetch.
+    pub(super) fn start(&mut self, owner: usize, fetch: FetchId, subject: Subject) {
+        let choice = self.agents[owner].assign(&fetch, self.now);
+        self.carry_out(owner, fetch, subject, choice);
+    }
+
+    fn carry_out(&mut self, owner: usize, fetch: FetchId, subject: Subject, choice: Choice) {
+        let by = |by| Job {
+            owner,
+            by,
+            fetch: fetch.clone(),
+            subject: subject.clone(),
+        };
+        match choice {
+            Choice::Here => self.request(by(owner)),
+            Choice::Lend(helper) => {
+                let job = by(self.peers[&helper]);
+                let agent = &mut self.agents[owner];
+                agent
+                    .lending
+                    .lend(fetch, helper, Refused::No, subject, self.now);
+                self.soon(self.way(), News::Asked(job));
+            }
+            Choice::Later(wait) => self.put_back(owner, &fetch, subject, wait),
+            Choice::Back => self.put_back(owner, &fetch, subject, Duration::ZERO),
+        }
+    }
+
+    fn put_back(&mut self, owner: usize, fetch: &FetchId, subject: Subject, wait: Duration) {
+        let domain = fetch.domain().clone();
+        self.agents[owner].put_back(domain, subject, self.now + wait, self.now);
+    }
+
+    /// A helper is asked. It looks for the host's address first.
+    pub(super) fn asked(&mut self, job: Job) {
+        if !self.agents[job.by].may_borrow() {
+            return self.soon(self.way(), News::TurnedAway(job));
+        }
+        self.agents[job.by].lending.on_borrowed();
+        self.soon(self.way(), News::Taken(job.clone()));
+        self.soon(SMALL, News::Request(job));
+    }
+
+    pub(super) fn taken(&mut self, job: &Job) {
+        let helper = self.ids[job.by];
+        self.agents[job.owner].lending.on_taken(helper, &job.fetch);
+        self.look(job.owner);
+    }
+
+    pub(super) fn turned_away(&mut self, job: Job) {
+        let helper = self.ids[job.by];
+        let agent = &mut self.agents[job.owner];
+        if let Some((subject, choice)) = agent.turned_away(helper, &job.fetch, self.now) {
+            self.carry_out(job.owner, job.fetch, subject, choice);
+        }
+        self.look(job.owner);
+    }
+
+    /// The host is asked.
+    pub(super) fn request(&mut self, job: Job) {
+        self.usage.ask(self.host(job.fetch.domain()), self.now);
+        let took = match &job.subject {
+            Subject::Page(pending) => self.took(pending),
+            Subject::Robots(_) => SMALL,
+        };
+        self.soon(took, News::Answered(job));
+    }
+
+    /// The host has answered. A helper sends the links to other domains itself.
+    pub(super) fn answered(&mut self, job: Job) {
+        self.usage.answer(self.host(job.fetch.domain()));
+        let mut mine = Vec::new();
+        if let Subject::Page(pending) = &job.subject {
+            self.agents[job.by].fetched += 1;
+            self.usage.lent_pages += u64::from(job.is_lent());
+            self.note_page(pending);
+            let links = self.links(pending, Side::Away);
+            mine = self.spread(job.by, links);
+        }
+        if !job.is_lent() {
+            return self.settle(job.owner, job.fetch.domain().clone(), job.subject, mine);
+        }
+        self.agents[job.by].lending.on_request_ended();
+        self.admit(job.by, mine);
+        self.soon(self.way(), News::Result(job));
+    }
+
+    /// The owner has the result, and the links within the domain.
+    pub(super) fn result(&mut self, job: Job) {
+        let helper = self.ids[job.by];
+        self.soon(self.way(), News::Returned(job.by));
+        let lending = &mut self.agents[job.owner].lending;
+        if let Some(subject) = lending.on_result(helper, &job.fetch) {
+            self.settle(job.owner, job.fetch.domain().clone(), subject, Vec::new());
+        }
+    }
+}
