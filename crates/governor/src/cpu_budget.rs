@@ -70,7 +70,7 @@ impl CpuBudget {
     }
 
     /// Takes a measurement of the process's CPU time so far; a few times a second.
-    pub fn settle(&mut self, used: Duration, now: Duration) {
+    pub fn correct(&mut self, used: Duration, now: Duration) {
         self.advance(now);
         let spent = used.saturating_sub(self.used).as_secs_f64();
         self.balance += self.charged - spent;
@@ -125,7 +125,7 @@ mod tests {
             used += background / 1000.0;
             seconds[millis as usize / 1000] += background / 1000.0;
             if now.as_millis().is_multiple_of(TICK.as_millis()) {
-                budget.settle(Duration::from_secs_f64(used), now);
+                budget.correct(Duration::from_secs_f64(used), now);
             }
         }
         seconds
@@ -161,7 +161,7 @@ mod tests {
     fn an_idle_stretch_is_not_made_up_for() {
         let mut budget = CpuBudget::new(50, Duration::ZERO, Duration::ZERO);
         for tick in 0..600 {
-            budget.settle(Duration::ZERO, TICK * tick);
+            budget.correct(Duration::ZERO, TICK * tick);
         }
         let mut started = 0;
         while budget.wait(Duration::from_secs(60)).is_none() {
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_burst_of_other_work_is_paid_back_but_not_for_ever() {
         let mut budget = CpuBudget::new(10, Duration::ZERO, Duration::ZERO);
-        budget.settle(Duration::from_secs(1000), TICK);
+        budget.correct(Duration::from_secs(1000), TICK);
         let wait = budget.wait(TICK).unwrap();
         assert!(
             wait > Duration::from_secs(15) && wait < Duration::from_secs(25),

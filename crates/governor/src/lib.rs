@@ -33,7 +33,7 @@ pub use clock::Moment;
 pub use cpu_budget::CpuBudget;
 pub use desktop::{Desktop, Switch};
 pub use governor::Governor;
-pub use preferences::{Preferences, Priority, Profile, Refused, Run, Toward, WhileInUse};
+pub use preferences::{PreferenceRefused, Preferences, Priority, Profile, Run, Toward, WhileInUse};
 pub use preset::Preset;
 pub use range::{Range, ranges};
 pub use readings::{Metering, Power, Readings, Screen};

@@ -117,16 +117,16 @@ pub enum Priority {
 /// Why preferences were refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {why}")]
-pub struct Refused {
+pub struct PreferenceRefused {
     /// The field, such as `full.cpu_percent`.
     pub field: String,
     /// What is wrong, and what would be accepted.
     pub why: String,
 }
 
-impl Refused {
+impl PreferenceRefused {
     pub(crate) fn new(field: impl Into<String>, why: impl Into<String>) -> Self {
-        Refused {
+        PreferenceRefused {
             field: field.into(),
             why: why.into(),
         }
@@ -158,7 +158,7 @@ impl Preferences {
 
     /// The same with some fields changed. A preset among the changes replaces everything but the
     /// tray app's first.
-    pub fn with(&self, changes: &Map<String, Value>) -> Result<Self, Refused> {
+    pub fn with(&self, changes: &Map<String, Value>) -> Result<Self, PreferenceRefused> {
         let preset = changes
             .get("preset")
             .map(|value| parse::<Preset>(value, "preset"))
@@ -177,7 +177,7 @@ impl Preferences {
     }
 
     /// Preferences that name every field they mean; missing ones have their defaults.
-    pub fn from_value(value: &Value) -> Result<Self, Refused> {
+    pub fn from_value(value: &Value) -> Result<Self, PreferenceRefused> {
         let mut preferences: Preferences = parse(value, "preferences")?;
         range::check(&preferences)?;
         preferences.preset = Preset::of(&preferences);
@@ -225,13 +225,16 @@ fn lay_over(base: &mut Value, changes: &Map<String, Value>) {
 }
 
 /// Reads a value; what is wrong with it is told with the path of the field.
-fn parse<T: serde::de::DeserializeOwned>(value: &Value, name: &str) -> Result<T, Refused> {
+fn parse<T: serde::de::DeserializeOwned>(
+    value: &Value,
+    name: &str,
+) -> Result<T, PreferenceRefused> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
         let field = if path == "." { name.to_owned() } else { path };
         let accepted =
             range::of(&field).map(|range| format!("; accepted are {}", range.accepted()));
-        Refused::new(
+        PreferenceRefused::new(
             field,
             format!("{}{}", error.into_inner(), accepted.unwrap_or_default()),
         )
@@ -244,7 +247,7 @@ mod tests {
     use crate::Switch;
     use serde_json::json;
 
-    fn change(changes: Value) -> Result<Preferences, Refused> {
+    fn change(changes: Value) -> Result<Preferences, PreferenceRefused> {
         Preferences::default().with(changes.as_object().unwrap())
     }
 

@@ -1,7 +1,7 @@
 //! What each number of the preferences may be: one table for refusals, the command line and the
 //! dashboard.
 
-use crate::{Preferences, preferences::Refused};
+use crate::{Preferences, preferences::PreferenceRefused};
 use serde::Serialize;
 
 /// Most programs that can be listed; each is looked for among all processes.
@@ -88,18 +88,18 @@ pub(crate) fn of(field: &str) -> Option<&'static Range> {
     RANGES.iter().find(|range| range.field == field)
 }
 
-pub(crate) fn check(preferences: &Preferences) -> Result<(), Refused> {
+pub(crate) fn check(preferences: &Preferences) -> Result<(), PreferenceRefused> {
     for range in &RANGES {
         let value = value(preferences, range.field);
         if !range.accepts(value) {
             let why = format!("{value} is out of range: accepted are {}", range.accepted());
-            return Err(Refused::new(range.field, why));
+            return Err(PreferenceRefused::new(range.field, why));
         }
     }
     let is_name = |name: &String| (1..=MAX_PROGRAM_NAME).contains(&name.len());
     if !preferences.programs.iter().all(is_name) {
         let why = format!("a program's name has 1 to {MAX_PROGRAM_NAME} bytes");
-        return Err(Refused::new("programs", why));
+        return Err(PreferenceRefused::new("programs", why));
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ impl TokenBucket {
     }
 
     /// Settles what was expected against what came.
-    pub fn settle(&mut self, expected: u64, actual: u64) {
+    pub fn correct(&mut self, expected: u64, actual: u64) {
         self.tokens += expected as f64 - actual as f64;
     }
 
@@ -75,7 +75,7 @@ mod tests {
             while let Err(wait) = bucket.take(expected, now) {
                 now += wait.max(Duration::from_micros(1));
             }
-            bucket.settle(expected, *size);
+            bucket.correct(expected, *size);
         }
         now.as_secs_f64()
     }

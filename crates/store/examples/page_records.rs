@@ -4,7 +4,7 @@
 
 use apoidea_model::{ChangeHistory, ContentHash, Domain, PageUrl, PeerId, Time, Validators};
 use apoidea_store::{
-    ArchivePlace, Archived, Commit, Options, PageRecord, Store, archive::Position,
+    ArchivePlace, Archived, Commit, PageRecord, Store, StoreOptions, archive::Position,
 };
 use std::{env, error::Error, path::PathBuf, time::Instant};
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder: PathBuf = arguments
         .next()
         .map_or(temporary.path().to_owned(), Into::into);
-    let store = Store::open(&folder, Options::default())?;
+    let store = Store::open(&folder, StoreOptions::default())?;
     let start = Instant::now();
     for first in (0..pages).step_by(PER_COMMIT as usize) {
         let mut commit = Commit::new();

@@ -5,7 +5,7 @@
 //! [folder]`
 
 use apoidea_model::{CrawlId, Domain, Link, PageUrl, Pending, Slot, Target, Time, UrlHash};
-use apoidea_store::{Commit, Options, Store};
+use apoidea_store::{Commit, Store, StoreOptions};
 use std::{env, error::Error, fs, path::Path, time::Instant};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .next()
         .map_or(temporary.path().to_owned(), Into::into);
     let start = Instant::now();
-    let store = Store::open(&folder, Options::default())?;
+    let store = Store::open(&folder, StoreOptions::default())?;
     report("opened", start, &folder);
 
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     drop(store);
     let begun = Instant::now();
-    let store = Store::open(&folder, Options::default())?;
+    let store = Store::open(&folder, StoreOptions::default())?;
     report(
         &format!("reopened in {:.3} s", begun.elapsed().as_secs_f64()),
         start,

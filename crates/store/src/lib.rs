@@ -30,4 +30,4 @@ pub use outbox::OutboxRecord;
 pub use pages::{ArchivePlace, Archived, PageRecord};
 pub use read_error::ReadError;
 pub use seen_log::Seen;
-pub use store::{OpenError, Options, Store};
+pub use store::{OpenError, Store, StoreOptions};

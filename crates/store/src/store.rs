@@ -28,16 +28,16 @@ const ROOM_TO_RECOVER_BYTES: usize = 8 * 1024 * 1024;
 
 /// The store's use of the machine.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct StoreOptions {
     /// Memory for blocks of the database that were read lately.
     pub cache_bytes: u64,
 }
 
-impl Default for Options {
+impl Default for StoreOptions {
     fn default() -> Self {
         // A small part of the 96 MiB that the smallest peer has; the system's own cache holds the
         // files as well.
-        Options {
+        StoreOptions {
             cache_bytes: 8 * 1024 * 1024,
         }
     }
@@ -54,7 +54,7 @@ struct Inner {
     tables: RwLock<Option<Tables>>,
     writer: Mutex<Writer>,
     folder: PathBuf,
-    options: Options,
+    options: StoreOptions,
     _lock: FolderLock,
 }
 
@@ -133,7 +133,7 @@ fn holder(pid: Option<u32>) -> String {
 impl Store {
     /// Opens the store in a folder, creating both if need be, and recovers from whatever ended the
     /// last process.
-    pub fn open(folder: &Path, options: Options) -> Result<Store, OpenError> {
+    pub fn open(folder: &Path, options: StoreOptions) -> Result<Store, OpenError> {
         fs::create_dir_all(folder).map_err(|error| refuse(folder, error))?;
         let lock = FolderLock::acquire(folder).map_err(|error| match error {
             LockError::Held { by } => OpenError::InUse {
@@ -257,7 +257,7 @@ impl Store {
     }
 }
 
-fn open_tables(folder: &Path, options: &Options) -> Result<Tables, OpenError> {
+fn open_tables(folder: &Path, options: &StoreOptions) -> Result<Tables, OpenError> {
     let database = folder.join(DATABASE_FOLDER);
     // The database takes some damage for impossible and panics; nothing of it is left then.
     let opened = panic::catch_unwind(|| Tables::open(&database, options.cache_bytes));
@@ -344,7 +344,7 @@ pub(crate) mod tests {
 
     pub(crate) fn open() -> (tempfile::TempDir, Store) {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path(), Options::default()).unwrap();
+        let store = Store::open(folder.path(), StoreOptions::default()).unwrap();
         (folder, store)
     }
 
@@ -366,7 +366,7 @@ pub(crate) mod tests {
     }
 
     fn refused(folder: &Path) -> OpenError {
-        Store::open(folder, Options::default())
+        Store::open(folder, StoreOptions::default())
             .err()
             .expect("must not open")
     }
@@ -379,7 +379,7 @@ pub(crate) mod tests {
         commit.set_value("greeting", b"hello");
         store.commit(&commit).unwrap();
         drop(store);
-        let store = Store::open(folder.path(), Options::default()).unwrap();
+        let store = Store::open(folder.path(), StoreOptions::default()).unwrap();
         assert_eq!(store.domain(&domain("a.example")).unwrap(), Some(vec![7]));
         assert_eq!(store.value("greeting").unwrap(), Some(b"hello".to_vec()));
         assert_eq!(store.domain_count().unwrap(), 1);
@@ -398,7 +398,7 @@ pub(crate) mod tests {
             "{message}"
         );
         drop(store);
-        assert!(Store::open(folder.path(), Options::default()).is_ok());
+        assert!(Store::open(folder.path(), StoreOptions::default()).is_ok());
     }
 
     #[test]
@@ -448,7 +448,7 @@ pub(crate) mod tests {
             let mut wrong = bytes.clone();
             wrong[bytes.len().min(100) / 2] ^= 0xff;
             fs::write(damaged, wrong).unwrap();
-            if let Err(error) = Store::open(folder.path(), Options::default()) {
+            if let Err(error) = Store::open(folder.path(), StoreOptions::default()) {
                 assert!(
                     matches!(error, OpenError::Damaged { .. }),
                     "{}: {error:?}",

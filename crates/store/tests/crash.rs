@@ -5,7 +5,7 @@
 
 use apoidea_model::{CrawlId, Domain, Link, PageUrl, Pending, Slot, Target, Time, UrlHash};
 use apoidea_store::{
-    Commit, Options, Store,
+    Commit, Store, StoreOptions,
     archive::{self, Archive, Capture, CaptureKind, Encoder, Head, Reader},
 };
 use std::{
@@ -58,7 +58,7 @@ fn victim() {
         return;
     };
     let folder = Path::new(&folder);
-    let store = Store::open(folder, Options::default()).unwrap();
+    let store = Store::open(folder, StoreOptions::default()).unwrap();
     let mut archive = open_archive(folder, &store);
     let mut encoder = Encoder::new([1; 32]);
     for round in round(&store) + 1.. {
@@ -79,9 +79,9 @@ fn start_victim(folder: &Path) -> Child {
 }
 
 fn open_archive(folder: &Path, store: &Store) -> Archive {
-    let options = archive::Options {
+    let options = archive::ArchiveOptions {
         file_bytes: FILE_BYTES,
-        ..archive::Options::default()
+        ..archive::ArchiveOptions::default()
     };
     Archive::open(
         &folder.join("archive"),
@@ -126,7 +126,7 @@ fn changes(round: u64, archive: &mut Archive) -> Commit {
 
 /// Checks everything and says which round is the last.
 fn verify(folder: &Path, at_least: u64) -> u64 {
-    let store = Store::open(folder, Options::default()).unwrap();
+    let store = Store::open(folder, StoreOptions::default()).unwrap();
     drop(open_archive(folder, &store));
     let last = round(&store);
     assert!(

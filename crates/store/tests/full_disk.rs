@@ -6,7 +6,7 @@
 
 use apoidea_model::{PageUrl, Time};
 use apoidea_store::{
-    Commit, CommitError, Options, Store,
+    Commit, CommitError, Store, StoreOptions,
     archive::{
         self, Archive, ArchiveError, Capture, CaptureKind, EncodedRecords, Encoder, Head, Reader,
     },
@@ -45,7 +45,7 @@ fn a_full_disk_is_reported_and_gone_when_there_is_space() {
 }
 
 fn the_store_recovers(folder: &Path) {
-    let store = Store::open(&folder.join("store"), Options::default()).unwrap();
+    let store = Store::open(&folder.join("store"), StoreOptions::default()).unwrap();
     let error = (0..).find_map(|n| store.commit(&value(n)).err().map(|error| (n, error)));
     let (failed, error) = error.unwrap();
     assert!(matches!(error, CommitError::Full(_)), "{error:?}");
@@ -68,7 +68,8 @@ fn the_store_recovers(folder: &Path) {
     store.commit(&value(failed + 1)).unwrap();
     check_values(&store, failed + 1);
     drop(store);
-    let store = Store::open(&folder.join("store"), Options::default()).expect("it opens again");
+    let store =
+        Store::open(&folder.join("store"), StoreOptions::default()).expect("it opens again");
     check_values(&store, failed + 1);
 }
 
@@ -84,9 +85,9 @@ fn check_values(store: &Store, last: u64) {
 
 fn the_archive_recovers(folder: &Path) {
     let folder_of_files = folder.join("archive");
-    let options = archive::Options {
+    let options = archive::ArchiveOptions {
         file_bytes: 8_000_000,
-        ..archive::Options::default()
+        ..archive::ArchiveOptions::default()
     };
     let mut archive = Archive::open(&folder_of_files, None, options, [1; 32]).unwrap();
     let mut append = |n| archive.append(&records(n)).and_then(|_| archive.sync());

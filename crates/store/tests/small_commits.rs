@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use apoidea_model::{CrawlId, Domain, Link, Pending, Slot, Target, Time, UrlHash};
-use apoidea_store::{Commit, Options, Store};
+use apoidea_store::{Commit, Store, StoreOptions};
 
 /// A standstill came after some 40,000 to 90,000.
 const COMMITS: u64 = 150_000;
@@ -12,7 +12,7 @@ const COMMITS: u64 = 150_000;
 #[test]
 fn a_hundred_thousand_small_commits_go_through() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path(), Options::default()).unwrap();
+    let store = Store::open(folder.path(), StoreOptions::default()).unwrap();
     for n in 0..COMMITS {
         let domain: Domain = format!("h{n}.example").parse().unwrap();
         let link = Link {

@@ -19,7 +19,7 @@ const MIB: u64 = 1024 * 1024;
 
 /// Limits of the archive.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ArchiveOptions {
     /// Name and version of the program, for the head of each file.
     pub software: String,
     /// A file is closed before it grows beyond this.
@@ -30,9 +30,9 @@ pub struct Options {
     pub min_free_bytes: u64,
 }
 
-impl Default for Options {
+impl Default for ArchiveOptions {
     fn default() -> Self {
-        Options {
+        ArchiveOptions {
             software: "apoidea".to_owned(),
             // Archives use 1 GB; a volunteer's quota is two of those, and whole files are what is
             // given up.
@@ -48,7 +48,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Archive {
     pub(super) folder: PathBuf,
-    pub(super) options: Options,
+    pub(super) options: ArchiveOptions,
     /// Quota and free space that the volunteer asks for, instead of those of the options.
     pub(super) asked: (Option<u64>, Option<u64>),
     /// Closed files by number, with their bytes.
@@ -65,7 +65,7 @@ impl Archive {
     pub fn open(
         folder: &Path,
         mark: Option<Mark>,
-        options: Options,
+        options: ArchiveOptions,
         seed: [u8; 32],
     ) -> Result<Self, ArchiveError> {
         fs::create_dir_all(folder).map_err(ArchiveError::at(folder))?;
@@ -259,7 +259,7 @@ fn begin(
     folder: &Path,
     next_number: &mut u64,
     encoder: &mut Encoder,
-    options: &Options,
+    options: &ArchiveOptions,
     records: &EncodedRecords,
 ) -> Result<OpenFile, ArchiveError> {
     let time = records.indexed.time;
@@ -288,11 +288,11 @@ pub(super) mod tests {
     use std::fs::File;
 
     pub(crate) fn open(folder: &Path, mark: Option<Mark>, file_bytes: u64) -> Archive {
-        let options = Options {
+        let options = ArchiveOptions {
             file_bytes,
             quota_bytes: 50_000,
             min_free_bytes: 0,
-            ..Options::default()
+            ..ArchiveOptions::default()
         };
         Archive::open(folder, mark, options, [3; 32]).unwrap()
     }

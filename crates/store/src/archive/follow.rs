@@ -214,7 +214,7 @@ const fn start_of(file: u64) -> Mark {
 mod tests {
     use super::*;
     use crate::archive::{
-        Archive, Room,
+        Archive, ArchiveRoom,
         folder::tests::{append, open},
     };
     use std::{fs::File, path::Path};
@@ -306,7 +306,7 @@ mod tests {
             panic!("the first record is there")
         };
         let (room, removed) = archive.make_room(0).unwrap();
-        assert_eq!((room, removed.len()), (Room::Enough, 0));
+        assert_eq!((room, removed.len()), (ArchiveRoom::Enough, 0));
         archive.limit(Some(archive.bytes() - 1), None);
         let (_, removed) = archive.make_room(u64::MAX / 2).unwrap();
         assert_eq!(removed.len(), 1);

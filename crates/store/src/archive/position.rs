@@ -18,7 +18,7 @@ pub struct Position {
 }
 
 /// A part of the archive, from one mark up to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Span {
     /// The first place that is part of it.
     pub from: Mark,

@@ -16,7 +16,7 @@ pub struct RemovedFile {
 
 /// Whether there is room for more pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum ArchiveRoom {
     /// Yes.
     Enough,
     /// No, and no closed file is left to give up: stop archiving until there is.
@@ -26,12 +26,15 @@ pub enum Room {
 impl Archive {
     /// Gives up the oldest files until the quota is kept and enough of the disk is free.
     /// `free_bytes` is what the disk has left now. To be called after each commit.
-    pub fn make_room(&mut self, free_bytes: u64) -> Result<(Room, Vec<RemovedFile>), ArchiveError> {
+    pub fn make_room(
+        &mut self,
+        free_bytes: u64,
+    ) -> Result<(ArchiveRoom, Vec<RemovedFile>), ArchiveError> {
         let mut free_bytes = free_bytes;
         let mut removed = Vec::new();
         while self.is_short(free_bytes) {
             let Some((_, (name, bytes))) = self.closed.first_key_value() else {
-                return Ok((Room::None, removed));
+                return Ok((ArchiveRoom::None, removed));
             };
             let (name, bytes) = (name.clone(), *bytes);
             // The file before its index: an index without file is removed below or found to lead
@@ -46,7 +49,7 @@ impl Archive {
                 span: whole_file(name.number, bytes),
             });
         }
-        Ok((Room::Enough, removed))
+        Ok((ArchiveRoom::Enough, removed))
     }
 
     /// Changes quota and free space from the next time room is made; `None` is what the options
@@ -92,7 +95,7 @@ mod tests {
         let before = archive.bytes();
         assert!(before > archive.options.quota_bytes);
         let (room, removed) = archive.make_room(u64::MAX / 2).unwrap();
-        assert_eq!(room, Room::Enough);
+        assert_eq!(room, ArchiveRoom::Enough);
         assert!(archive.bytes() <= archive.options.quota_bytes);
         assert_eq!(
             before - archive.bytes(),
@@ -104,12 +107,12 @@ mod tests {
 
         archive.options.min_free_bytes = 10_000;
         let (room, removed) = archive.make_room(5_000).unwrap();
-        assert_eq!((room, removed.len()), (Room::Enough, 1));
+        assert_eq!((room, removed.len()), (ArchiveRoom::Enough, 1));
         let (room, _) = archive.make_room(0).unwrap();
-        assert_eq!(room, Room::Enough);
+        assert_eq!(room, ArchiveRoom::Enough);
         archive.options.min_free_bytes = u64::MAX;
         let (room, removed) = archive.make_room(0).unwrap();
-        assert_eq!(room, Room::None);
+        assert_eq!(room, ArchiveRoom::None);
         assert!(!removed.is_empty());
         assert_eq!(
             reader.find(&url("http://79.example/")).unwrap().len(),
