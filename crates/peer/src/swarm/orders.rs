@@ -1,42 +1,50 @@
-//! What the swarm asks of the crawler, the only one who changes what is known of a domain.
+//! The orders of the swarm to the crawler, which alone changes what is known of a domain.
 
-use super::{
-    change::Delta,
-    lease::{LeaseAsk, LeaseResult},
-    value::Value,
-    wire::{DeltaAnswer, LinksAnswer},
+use crate::{
+    page::news::Borrow,
+    swarm::{
+        lending::message::LoanResult,
+        links::message::LinksAnswer,
+        replicas::{
+            message::{Delta, DeltaAnswer},
+            replica::Replica,
+        },
+    },
 };
-use crate::handle::{Command, Stopped};
 use apoidea_crawl::Versions;
 use apoidea_model::{Domain, LinkBatch, PeerId};
 use apoidea_overlay::Arc as RingArc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+/// The peer is ending and takes no more orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the peer is stopping")]
+pub struct Stopped;
+
 /// Something to be done by the crawler.
 #[derive(Debug)]
 pub(crate) enum SwarmOrder {
-    /// Admit links of another peer; answered when they are durable here and at the holders of the
-    /// copies.
+    /// Admit links of another peer; answered when they are durable here and at the replicas.
     Admit(LinkBatch, oneshot::Sender<LinksAnswer>),
-    /// Take in changes to domains that this peer holds copies of.
+    /// Take in changes to domains of which this peer has replicas.
     Deltas(Vec<Delta>, oneshot::Sender<Vec<DeltaAnswer>>),
-    /// Take in another peer's copy of a domain.
-    Adopt(PeerId, Domain, Box<Value>, oneshot::Sender<()>),
+    /// Take in another peer's replica of a domain.
+    Adopt(PeerId, Domain, Box<Replica>, oneshot::Sender<()>),
     /// Stop crawling the domains of this arc.
     Lose(RingArc),
     /// Is nothing of this arc under way?
     Drained(RingArc, oneshot::Sender<bool>),
     /// Begin to crawl the domains of this arc.
     Activate(RingArc, oneshot::Sender<()>),
-    /// Drop the copy of a domain, if it is still this one.
+    /// Drop the replica of a domain, if it is still this one.
     Forget(Domain, Versions),
     /// Fetch something for a neighbour; dropped if there is no time.
-    Lease(PeerId, LeaseAsk, oneshot::Sender<()>),
-    /// Take in what came of a fetch that was left to a neighbour.
-    Leased(PeerId, Box<LeaseResult>),
-    /// Start nothing more, and answer when nothing is under way and nothing waits to be sent to
-    /// holders.
+    Borrow(PeerId, Borrow, oneshot::Sender<()>),
+    /// Take in the result of a lent fetch.
+    Result(PeerId, Box<LoanResult>),
+    /// Start nothing more, and answer when nothing is under way and nothing waits to be told
+    /// to replicas.
     Quiesce(Quiescing),
 }
 
@@ -49,8 +57,8 @@ pub(crate) struct Quiescing {
     pub over: CancellationToken,
 }
 
-/// Nothing starts as long as this is kept, also after rest is reached: whoever asked for it is not
-/// done yet.
+/// Nothing starts as long as this is kept, also after rest is reached: the peer that asked for it
+/// is not done yet.
 pub(crate) struct Stillness {
     reached: oneshot::Receiver<()>,
     _kept: DropGuard,
@@ -65,7 +73,7 @@ impl Stillness {
 
 /// Gives orders to the crawler.
 #[derive(Clone)]
-pub(crate) struct Orders(pub mpsc::Sender<Command>);
+pub(crate) struct Orders(pub mpsc::Sender<SwarmOrder>);
 
 impl Orders {
     pub(crate) async fn admit(&self, batch: LinkBatch) -> Result<LinksAnswer, Stopped> {
@@ -80,9 +88,9 @@ impl Orders {
         &self,
         from: PeerId,
         domain: Domain,
-        value: Value,
+        replica: Replica,
     ) -> Result<(), Stopped> {
-        self.ask(|reply| SwarmOrder::Adopt(from, domain, Box::new(value), reply))
+        self.ask(|reply| SwarmOrder::Adopt(from, domain, Box::new(replica), reply))
             .await
     }
 
@@ -98,8 +106,9 @@ impl Orders {
     }
 
     /// An error if there is no time.
-    pub(crate) async fn lease(&self, from: PeerId, ask: LeaseAsk) -> Result<(), Stopped> {
-        self.ask(|reply| SwarmOrder::Lease(from, ask, reply)).await
+    pub(crate) async fn borrow(&self, owner: PeerId, borrow: Borrow) -> Result<(), Stopped> {
+        self.ask(|reply| SwarmOrder::Borrow(owner, borrow, reply))
+            .await
     }
 
     pub(crate) async fn quiesce(&self) -> Stillness {
@@ -119,7 +128,7 @@ impl Orders {
 
     pub(crate) async fn tell(&self, order: SwarmOrder) {
         // A crawler that has stopped needs no orders.
-        let _ = self.0.send(Command::Swarm(order)).await;
+        let _ = self.0.send(order).await;
     }
 
     async fn ask<T>(
@@ -127,10 +136,66 @@ impl Orders {
         order: impl FnOnce(oneshot::Sender<T>) -> SwarmOrder,
     ) -> Result<T, Stopped> {
         let (reply, answer) = oneshot::channel();
-        self.0
-            .send(Command::Swarm(order(reply)))
-            .await
-            .map_err(|_| Stopped)?;
+        self.0.send(order(reply)).await.map_err(|_| Stopped)?;
         answer.await.map_err(|_| Stopped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::swarm::{
+        tenancy::whole_ring,
+        testing::{TestRing, link, peer},
+    };
+    use apoidea_model::CrawlId;
+    use futures::FutureExt;
+
+    fn channel() -> (Orders, mpsc::Receiver<SwarmOrder>) {
+        let (orders, inbox) = mpsc::channel(4);
+        (Orders(orders), inbox)
+    }
+
+    fn batch() -> LinkBatch {
+        let domain = TestRing::new([peer(1)]).domain_of(peer(1));
+        LinkBatch {
+            crawl: CrawlId::OPEN,
+            links: vec![link(&domain, 1)],
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stopped_crawler_takes_no_orders_and_has_nothing_under_way() {
+        let (orders, inbox) = channel();
+        drop(inbox);
+        assert_eq!(orders.admit(batch()).await.unwrap_err(), Stopped);
+        assert_eq!(orders.activate(whole_ring()).await, Err(Stopped));
+        assert!(orders.is_drained(whole_ring()).await);
+        orders.tell(SwarmOrder::Lose(whole_ring())).await;
+        assert_eq!(orders.quiesce().await.reached().await, Err(Stopped));
+    }
+
+    #[tokio::test]
+    async fn an_order_that_the_crawler_drops_is_not_done() {
+        let (orders, mut inbox) = channel();
+        let dropped = async { drop(inbox.recv().await) };
+        let borrow = Borrow::Robots(batch().links.remove(0).url);
+        let (borrowed, ()) = tokio::join!(orders.borrow(peer(2), borrow), dropped);
+        assert_eq!(borrowed, Err(Stopped));
+    }
+
+    #[tokio::test]
+    async fn stillness_lasts_until_it_is_given_up_also_after_it_is_reached() {
+        let (orders, mut inbox) = channel();
+        let mut stillness = orders.quiesce().await;
+        let Some(SwarmOrder::Quiesce(mut quiescing)) = inbox.recv().await else {
+            panic!("another order came");
+        };
+        assert_eq!(stillness.reached().now_or_never(), None);
+        quiescing.reached.take().unwrap().send(()).unwrap();
+        assert_eq!(stillness.reached().await, Ok(()));
+        assert!(!quiescing.over.is_cancelled());
+        drop(stillness);
+        assert!(quiescing.over.is_cancelled());
     }
 }

@@ -1,14 +1,14 @@
-//! Which keys this peer may act on now: those of its own arc, once the copies of whoever owned them
-//! before are here.
+//! The keys that this peer may act on now: those of its own arc, once the replicas of their last
+//! owner are here.
 
 use apoidea_model::{Key, PeerId};
 use apoidea_overlay::{Arc as RingArc, Overlay};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The peer's claim on keys, shared by all who act on them.
+/// The peer's claim on keys, shared by all parts that act on them.
 pub(crate) struct Tenancy {
     overlay: Arc<dyn Overlay>,
-    /// Parts of the ring whose former holders were not heard yet about domains.
+    /// Parts of the ring of which not all replicas of domains were heard yet.
     domains: Unsettled,
     /// The same for content facts, which come first: pages under way wait for them, and a former
     /// owner lets those end before it hands its domains over.
@@ -17,14 +17,14 @@ pub(crate) struct Tenancy {
     neighbours: RwLock<Arc<[PeerId]>>,
 }
 
-/// Whose a key is.
+/// The peer's right to a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// This peer's, to act on.
     Settled,
-    /// This peer's, but others may know more of it.
+    /// This peer's, but other replicas may contain more of it.
     Unsettled,
-    /// Somebody else's.
+    /// Another peer's.
     Foreign,
 }
 
@@ -40,12 +40,12 @@ impl Tenancy {
         }
     }
 
-    /// Whose the domain at this key is.
+    /// The claim on the domain at this key.
     pub(crate) fn claim(&self, key: Key) -> Claim {
         self.claim_beside(key, &self.domains)
     }
 
-    /// Whose the content fact at this key is.
+    /// The claim on the content fact at this key.
     pub(crate) fn claim_to_fact(&self, key: Key) -> Claim {
         self.claim_beside(key, &self.facts)
     }
@@ -76,6 +76,7 @@ impl Tenancy {
             .clone()
     }
 
+    /// These are the next peers from now on.
     pub(crate) fn note_neighbours(&self, neighbours: impl Iterator<Item = PeerId>) {
         *self
             .neighbours
@@ -83,12 +84,13 @@ impl Tenancy {
             .unwrap_or_else(PoisonError::into_inner) = neighbours.collect();
     }
 
+    /// Other replicas may contain more of this arc.
     pub(crate) fn unsettle(&self, arc: RingArc) {
         self.domains.add(arc);
         self.facts.add(arc);
     }
 
-    /// All former holders of the arc that could be heard were heard.
+    /// All replicas of the arc that could be heard were heard.
     pub(crate) fn settle(&self, arc: RingArc) {
         self.domains.remove(arc);
     }
@@ -136,5 +138,78 @@ pub(crate) fn whole_ring() -> RingArc {
     RingArc {
         from: zero,
         to: zero,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::swarm::testing::{TestRing, peer};
+
+    /// This peer owns the keys from 0x20… to 0x60….
+    fn tenancy() -> Tenancy {
+        Tenancy::new(TestRing::new([peer(0x60), peer(0x20), peer(0xa0)]))
+    }
+
+    fn key(place: u8) -> Key {
+        Key::from_bytes([place; 32])
+    }
+
+    fn arc(from: u8, to: u8) -> RingArc {
+        RingArc {
+            from: key(from),
+            to: key(to),
+        }
+    }
+
+    #[test]
+    fn nothing_is_settled_at_first_and_foreign_keys_never_are() {
+        let tenancy = tenancy();
+        assert_eq!(tenancy.claim(key(0x40)), Claim::Unsettled);
+        assert_eq!(tenancy.claim(key(0x80)), Claim::Foreign);
+        tenancy.settle(whole_ring());
+        assert_eq!(tenancy.claim(key(0x40)), Claim::Settled);
+        assert!(tenancy.is_settled(key(0x60)) && !tenancy.is_settled(key(0x80)));
+        assert_eq!(tenancy.claim(key(0x80)), Claim::Foreign);
+    }
+
+    #[test]
+    fn facts_are_settled_without_their_domains() {
+        let tenancy = tenancy();
+        tenancy.settle_facts(whole_ring());
+        assert_eq!(tenancy.claim_to_fact(key(0x40)), Claim::Settled);
+        assert_eq!(tenancy.claim(key(0x40)), Claim::Unsettled);
+        assert_eq!(tenancy.claim_to_fact(key(0x80)), Claim::Foreign);
+        tenancy.unsettle(arc(0x30, 0x50));
+        assert_eq!(tenancy.claim_to_fact(key(0x40)), Claim::Unsettled);
+    }
+
+    #[test]
+    fn an_arc_that_was_gained_twice_is_settled_when_both_were_heard() {
+        let tenancy = tenancy();
+        tenancy.settle(whole_ring());
+        tenancy.unsettle(arc(0x30, 0x50));
+        tenancy.unsettle(arc(0x30, 0x50));
+        tenancy.settle(arc(0x30, 0x50));
+        assert_eq!(tenancy.claim(key(0x40)), Claim::Unsettled);
+        assert_eq!(tenancy.claim(key(0x60)), Claim::Settled);
+        tenancy.settle(arc(0x30, 0x50));
+        assert_eq!(tenancy.claim(key(0x40)), Claim::Settled);
+    }
+
+    #[test]
+    fn an_arc_that_was_never_unsettled_settles_no_other() {
+        let tenancy = tenancy();
+        tenancy.settle(arc(0x20, 0x60));
+        assert_eq!(tenancy.claim(key(0x40)), Claim::Unsettled);
+    }
+
+    #[test]
+    fn a_peer_with_neighbours_is_not_alone() {
+        let tenancy = tenancy();
+        assert!(tenancy.is_alone());
+        tenancy.note_neighbours([peer(0xa0)].into_iter());
+        assert!(!tenancy.is_alone());
+        assert_eq!(*tenancy.neighbours(), [peer(0xa0)]);
     }
 }

@@ -1,50 +1,12 @@
-//! What peers say to each other about the crawl, as bytes: compact, compressed where it pays, and
-//! bounded.
+//! The codec of all conversations: compact, compressed where it pays, and bounded.
 
-use super::{change::Delta, value::Value};
-use apoidea_crawl::Versions;
-use apoidea_model::{ContentHash, Domain, Key, Time};
-use apoidea_overlay::{Arc, Kind, Refusal};
-use apoidea_store::Fact;
+use apoidea_overlay::Refusal;
 use bytes::Bytes;
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Serialize, de::DeserializeOwned};
 
-/// Links for their owner.
-pub(crate) const LINKS: Kind = Kind::free(0);
-/// "Is this content known?"
-pub(crate) const CONTENT: Kind = Kind::free(1);
-/// Content facts for those who keep copies of them.
-pub(crate) const FACTS: Kind = Kind::free(2);
-/// Changes to domains for those who keep copies of them.
-pub(crate) const DELTAS: Kind = Kind::free(3);
-/// "Which domains of this arc do you have?"
-pub(crate) const CENSUS: Kind = Kind::free(4);
-/// "I have these domains; do you?"
-pub(crate) const OFFER: Kind = Kind::free(5);
-/// "Give me what you know of these domains."
-pub(crate) const VALUES: Kind = Kind::free(6);
-/// A piece of a value that is larger than a frame.
-pub(crate) const PIECE: Kind = Kind::free(7);
-/// "Which content facts of this arc do you have?"
-pub(crate) const FACTS_IN: Kind = Kind::free(8);
-
-/// "Fetch from me, now, what I know of these domains."
-pub(crate) const FETCH: Kind = Kind::free(9);
-
-/// "Fetch this for me."
-pub(crate) const LEASE: Kind = Kind::free(10);
-/// "This came of what you asked me to fetch."
-pub(crate) const LEASED: Kind = Kind::free(11);
-
-/// Bytes of a message that certainly fit into a frame, with room for what surrounds them.
+/// Bytes of a message that certainly fit into a frame, with room for its head.
 pub(crate) const FRAME_BYTES: usize = 56 * 1024;
-/// Domains named in one message: 500 of the longest names fit into a frame when compressed a
-/// little.
-pub(crate) const MAX_NAMES: usize = 500;
-/// Facts in one message: a hash and a URL each.
-pub(crate) const MAX_FACTS: usize = 256;
-
 /// Names repeat so much that more effort gains little.
 const LEVEL: i32 = 1;
 /// Smaller messages gain nothing from compression.
@@ -53,88 +15,6 @@ const COMPRESS_FROM: usize = 128;
 const MAX_PLAIN_BYTES: usize = 1 << 20;
 const PLAIN: u8 = 0;
 const DEFLATED: u8 = 1;
-
-/// Which links of a batch were not taken, by their place in it: they belong to somebody else, or it
-/// is too early to say.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct LinksAnswer {
-    pub declined: Vec<u16>,
-}
-
-/// What the holder of a copy says to a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum DeltaAnswer {
-    /// The copy has it.
-    Applied,
-    /// The copy lacks more than the change; a new one has to be fetched.
-    Behind,
-    /// The copy has all of it, and more: somebody else has become the owner meanwhile.
-    Ahead,
-    /// Either lacks something that the other has.
-    Apart,
-    /// The sender is nowhere near the domain on the ring: nothing is taken from it.
-    Stranger,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct CensusAsk {
-    pub arc: Arc,
-    pub after: Option<Domain>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct CensusPage {
-    pub held: Vec<(Domain, Versions)>,
-    /// Where to go on; none at the end.
-    pub after: Option<Domain>,
-}
-
-/// What becomes of an offered copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum OfferAnswer {
-    /// Everything in it is here.
-    Held,
-    /// It is being fetched.
-    Wanted,
-    /// The one here is newer.
-    Newer,
-}
-
-/// One of the values that were asked for.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Parcel {
-    /// All of it.
-    Whole(Domain, Value),
-    /// It has to be fetched in pieces.
-    Large { domain: Domain, id: u64, bytes: u32 },
-    /// There is none.
-    Unknown(Domain),
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct PieceAsk {
-    pub domain: Domain,
-    pub id: u64,
-    pub offset: u32,
-}
-
-/// A question about a page's content.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ContentAsk {
-    pub content: ContentHash,
-    pub page: apoidea_model::PageUrl,
-    pub time: Time,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct FactsAsk {
-    pub arc: Arc,
-    /// The last one read so far.
-    pub after: Option<Key>,
-}
-
-pub(crate) type Deltas = Vec<Delta>;
-pub(crate) type Facts = Vec<(ContentHash, Fact)>;
 
 /// A message as it is sent.
 pub(crate) fn encode<T: Serialize>(message: &T) -> Bytes {
@@ -212,6 +92,7 @@ pub(crate) fn plain_bytes<T: Serialize>(message: &T) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use apoidea_model::Domain;
 
     #[test]
     fn messages_come_back_and_repetition_is_squeezed_out() {
@@ -234,6 +115,14 @@ mod tests {
                 .all(|portion| portion.len() <= 20 && plain_bytes(portion) <= FRAME_BYTES + 8)
         );
         assert_eq!(portions.concat(), items);
+    }
+
+    #[test]
+    fn an_item_larger_than_a_frame_goes_alone() {
+        let large = vec![1u8; FRAME_BYTES + 1];
+        let portions = portions(vec![vec![2], large.clone(), vec![3]], 9);
+        assert_eq!(portions, [vec![vec![2]], vec![large], vec![vec![3]]]);
+        assert!(super::portions(Vec::<u8>::new(), 9).is_empty());
     }
 
     #[test]

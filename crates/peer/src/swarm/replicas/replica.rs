@@ -1,20 +1,20 @@
-//! All that a peer knows of a domain, as one value: it moves to another peer as a whole.
+//! All that a peer knows of a domain. A replica moves to another peer as a whole.
 
-use crate::admitter::{decode_state, encode_state};
-use apoidea_crawl::{DomainState, InvalidSeen, ReducedSeen, Reductions, Versions};
-use apoidea_model::{Domain, Link, Pending, Slot, Time, UrlHash};
+use crate::state_codec::{decode_state, encode_state};
+use apoidea_crawl::{DomainState, InvalidSeen, PageLinks, ReducedSeen, Reductions, Versions};
+use apoidea_model::{Domain, Pending, Time, UrlHash};
 use apoidea_store::{ReadError, Store};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// URLs that wait at one domain and are moved: what its queue may hold by default.
+/// URLs that wait at one domain and are moved: as many as its queue may hold by default.
 const MAX_QUEUE: usize = 100_000;
-/// Clocks of peers may differ by so much; whoever claims more would be right for ever.
+/// Clocks of peers may differ by so much; a replica from later would count as the latest for ever.
 const CLOCK_ERROR: Duration = Duration::from_secs(86_400);
 
 /// All that a peer knows of a domain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Value {
+pub(crate) struct Replica {
     pub versions: Versions,
     state: Vec<u8>,
     seen: Seen,
@@ -22,8 +22,8 @@ pub(crate) struct Value {
     errands: Errands,
 }
 
-/// Links of pages that are done, by the place that the page had.
-pub(crate) type Errands = Vec<(Slot, Vec<Link>)>;
+/// Links of pages that are done and not yet with their owners.
+pub(crate) type Errands = Vec<PageLinks>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Seen {
@@ -32,17 +32,17 @@ enum Seen {
     Whole(Vec<UrlHash>),
 }
 
-/// A value that was checked: nothing in it is about another domain or can silence this one.
+/// A replica that was checked: nothing in it is about another domain or can silence this one.
 #[derive(Debug)]
 pub(crate) struct Sound {
     pub state: DomainState,
-    /// What is to be logged.
+    /// The URLs to be logged.
     pub seen: Vec<UrlHash>,
     pub queue: Vec<Pending>,
     pub errands: Errands,
 }
 
-/// Why a stranger's value is not taken.
+/// Why a stranger's replica is not taken.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unsound {
     #[error("a URL in its queue belongs to another domain")]
@@ -57,9 +57,9 @@ pub(crate) enum Unsound {
     Seen(#[from] InvalidSeen),
 }
 
-impl Value {
-    /// What the store knows; none if the domain is unknown. The versions are read first: what
-    /// changes meanwhile comes again with the next delta.
+impl Replica {
+    /// The replica in the store; none if the domain is unknown. The versions are read first: a
+    /// change that comes meanwhile comes again with the next delta.
     pub(crate) fn read(store: &Store, domain: &Domain) -> Result<Option<Self>, ReadError> {
         let Some(bytes) = store.domain(domain)? else {
             return Ok(None);
@@ -76,9 +76,13 @@ impl Value {
         let errands = store
             .errands_of(domain)?
             .into_iter()
-            .map(|errand| (errand.slot, errand.links))
+            .map(|errand| PageLinks {
+                slot: errand.page.slot,
+                crawl: errand.crawl,
+                links: errand.links,
+            })
             .collect();
-        Ok(Some(Value {
+        Ok(Some(Replica {
             versions: state.versions.clone(),
             state: encode_state(&state),
             seen,
@@ -100,7 +104,7 @@ impl Value {
             return Err(Unsound::OtherDomain);
         }
         let mut state: DomainState =
-            postcard::from_bytes(&self.state).map_err(|_| Unsound::State)?;
+            DomainState::decode(&self.state).map_err(|_| Unsound::State)?;
         let (seen, reductions) = self.seen.unpack(std::mem::take(&mut state.reductions))?;
         if !reductions.is_sound() {
             return Err(Unsound::Reductions);
@@ -120,7 +124,7 @@ impl Value {
     /// Bytes that stand for seen URLs.
     #[cfg(test)]
     pub(crate) fn seen_bytes(&self) -> usize {
-        super::wire::plain_bytes(&self.seen)
+        crate::swarm::wire::plain_bytes(&self.seen)
     }
 }
 
@@ -138,11 +142,13 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apoidea_model::{PageUrl, Target};
+    use crate::swarm::testing::{TestPeer, peer, versions};
+    use apoidea_crawl::Tenure;
+    use apoidea_model::{CrawlId, Link, PageUrl, Slot, Target};
     use apoidea_store::Commit;
 
     #[test]
-    fn a_value_moves_with_few_bytes_and_knows_the_same_urls() {
+    fn a_replica_moves_with_few_bytes_and_knows_the_same_urls() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), Default::default()).unwrap();
         let domain: Domain = "a.test".parse().unwrap();
@@ -157,23 +163,21 @@ mod tests {
             rank: 0,
             sequence: 7,
         };
-        let pending = Pending {
-            slot,
+        let link = Link {
             url: url(3),
             depth: 0,
             target: Target::Page,
-            attempts: 0,
-            not_before: Time::ZERO,
         };
+        let pending = Pending::admitted(link, slot, CrawlId::OPEN);
         commit.put_pending(&domain, &pending);
         store.commit(&commit).unwrap();
-        let value = Value::read(&store, &domain).unwrap().unwrap();
+        let replica = Replica::read(&store, &domain).unwrap().unwrap();
         assert!(
-            value.seen_bytes() < 3500,
+            replica.seen_bytes() < 3500,
             "{} bytes for 1000 URLs",
-            value.seen_bytes()
+            replica.seen_bytes()
         );
-        let sound = value.clone().check(&domain, Time::ZERO).unwrap();
+        let sound = replica.clone().check(&domain, Time::ZERO).unwrap();
         let knows = |i| {
             sound
                 .state
@@ -183,9 +187,64 @@ mod tests {
         };
         assert!((0..1000).all(knows) && !(1000..2000).any(knows));
         assert_eq!(sound.queue, [pending]);
-        assert!(matches!(
-            value.check(&"b.test".parse().unwrap(), Time::ZERO),
-            Err(Unsound::OtherDomain)
-        ));
+    }
+
+    /// A stranger's replica with one URL in its queue.
+    fn stranger() -> (Domain, Replica) {
+        let (owner, _inbox) = TestPeer::settled([peer(1)]);
+        let domain = owner.ring.domain_of(peer(1));
+        owner.hold(&domain, &versions(&[(peer(1), 2)]), 1);
+        let replica = Replica::read(&owner.store, &domain).unwrap().unwrap();
+        (domain, replica)
+    }
+
+    #[test]
+    fn a_replica_with_a_url_of_another_domain_is_not_taken() {
+        let (domain, replica) = stranger();
+        assert!(replica.clone().check(&domain, Time::from_millis(9)).is_ok());
+        let other = "other.test".parse().unwrap();
+        let checked = replica.check(&other, Time::from_millis(9));
+        assert!(matches!(checked, Err(Unsound::OtherDomain)));
+    }
+
+    #[test]
+    fn a_replica_from_far_in_the_future_is_not_taken() {
+        let (domain, mut replica) = stranger();
+        let now = Time::from_millis(9);
+        let changed = |at| {
+            let mut versions = Versions::default();
+            versions.advance(Tenure::begin(peer(1), at, Tenure::default()));
+            versions
+        };
+        replica.versions = changed(now + CLOCK_ERROR);
+        assert!(replica.clone().check(&domain, now).is_ok());
+        replica.versions = changed(now + CLOCK_ERROR + Duration::from_millis(1));
+        assert!(matches!(replica.check(&domain, now), Err(Unsound::Tenure)));
+    }
+
+    #[test]
+    fn a_replica_whose_state_is_damaged_is_not_taken() {
+        let (domain, mut replica) = stranger();
+        replica.state.truncate(2);
+        let checked = replica.check(&domain, Time::from_millis(9));
+        assert!(matches!(checked, Err(Unsound::State)));
+    }
+
+    #[test]
+    fn a_stranger_does_not_say_how_many_urls_wait() {
+        let (domain, mut replica) = stranger();
+        let mut state = DomainState::default();
+        state.counters.queued = 9_999;
+        replica.state = encode_state(&state);
+        let sound = replica.check(&domain, Time::from_millis(9)).unwrap();
+        assert_eq!(sound.state.counters.queued, 1);
+        assert_eq!(sound.state.versions, versions(&[(peer(1), 2)]));
+    }
+
+    #[test]
+    fn an_unknown_domain_has_no_replica() {
+        let (me, _inbox) = TestPeer::settled([peer(1)]);
+        let domain = me.ring.domain_of(peer(1));
+        assert!(Replica::read(&me.store, &domain).unwrap().is_none());
     }
 }

@@ -1,21 +1,25 @@
-//! How copies of domains change in the store: by deltas, by a newer copy, by one that knows other
-//! things.
+//! The ways in which a replica changes in the store: by deltas, by a newer replica, by one that
+//! contains other changes.
 
-use super::{
-    change::Delta,
-    value::{Errands, Sound},
-    wire::DeltaAnswer,
+use crate::{
+    state_codec::{decode_state, encode_state},
+    swarm::replicas::{
+        message::{Delta, DeltaAnswer},
+        replica::{Errands, Sound},
+    },
 };
-use crate::admitter::{decode_state, encode_state};
-use apoidea_crawl::{DomainState, Stance, Versions};
-use apoidea_model::{Domain, PageUrl, Pending, Time, UrlHash};
+use apoidea_crawl::{DomainState, PageLinks, Stance, Versions};
+use apoidea_model::{Domain, PageId, Pending, Time, UrlHash, Visit};
 use apoidea_store::{Commit, ReadError, Store};
-use std::collections::{HashMap, HashSet};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+};
 
 /// URLs read from a queue at a time.
 const AT_ONCE: usize = 1000;
 
-/// What the copy in the store contains; nothing if there is none.
+/// The versions of the replica in the store; none if there is no replica.
 pub(crate) fn versions(store: &Store, domain: &Domain) -> Result<Versions, ReadError> {
     let stored = store.domain(domain)?;
     Ok(stored.map_or_else(Versions::default, |bytes| {
@@ -23,7 +27,7 @@ pub(crate) fn versions(store: &Store, domain: &Domain) -> Result<Versions, ReadE
     }))
 }
 
-/// What the holder of a copy says to what another copy contains.
+/// The answer of a replica to the versions of another one.
 pub(crate) fn compare(mine: &Versions, theirs: &Versions) -> DeltaAnswer {
     match mine.stance(theirs) {
         Stance::Same => DeltaAnswer::Applied,
@@ -33,7 +37,7 @@ pub(crate) fn compare(mine: &Versions, theirs: &Versions) -> DeltaAnswer {
     }
 }
 
-/// Takes in changes to a copy that lacks just these.
+/// Takes in changes to a replica that lacks just these.
 pub(crate) fn apply(
     store: &Store,
     delta: &Delta,
@@ -57,27 +61,24 @@ pub(crate) fn apply(
     if let Some(news) = delta
         .state
         .as_ref()
-        .and_then(|bytes| postcard::from_bytes::<DomainState>(bytes).ok())
+        .and_then(|bytes| DomainState::decode(bytes).ok())
     {
         let reductions = std::mem::take(&mut state.reductions);
         state = news;
         (state.reductions, state.counters) = (reductions, counters);
     }
-    let new = || {
-        delta
-            .puts
-            .iter()
-            .filter(|put| put.attempts == 0)
-            .map(|put| &put.url)
-    };
-    state.admitted(new(), 0, 0);
-    // Only an estimate: whoever begins to crawl the domain counts.
+    // A retry was counted when it was first put; another visit of a page was never admitted again.
+    let entering = || delta.puts.iter().filter(|put| put.attempts == 0);
+    let new = entering().filter(|put| put.visit == Visit::First);
+    let hashes: Vec<UrlHash> = new.map(|put| put.url.hash()).collect();
+    state.admitted(entering(), 0, 0);
+    // Only an estimate: a peer that begins to crawl the domain counts.
     state.counters.queued = state
         .counters
         .queued
         .saturating_sub(delta.removes.len() as u64);
     state.versions = delta.versions.clone();
-    commit.append_seen(&delta.domain, &new().map(PageUrl::hash).collect::<Vec<_>>());
+    commit.append_seen(&delta.domain, &hashes);
     delta
         .puts
         .iter()
@@ -90,18 +91,18 @@ pub(crate) fn apply(
     delta
         .delivered
         .iter()
-        .for_each(|&slot| commit.remove_errand(&delta.domain, slot));
+        .for_each(|&slot| commit.remove_errand(&PageId::new(delta.domain.clone(), slot)));
     commit.put_domain(&delta.domain, encode_state(&state));
     Ok(DeltaAnswer::Applied)
 }
 
-/// Is the delta all that a copy lacks?
+/// Is the delta all that a replica lacks?
 fn is_next(mine: &Versions, delta: &Delta) -> bool {
     let step = delta.step;
     (step.base..step.version).contains(&mine.of(step.tenure)) && mine.after(step) == delta.versions
 }
 
-/// Puts a copy in place of what is known.
+/// Puts a replica in place of the one here.
 pub(crate) fn replace(
     domain: &Domain,
     mut theirs: Sound,
@@ -109,7 +110,7 @@ pub(crate) fn replace(
     commit: &mut Commit,
 ) -> DomainState {
     theirs.state.bound(now);
-    commit.forget_domain(domain);
+    commit.replace_domain(domain);
     commit.append_seen(domain, &theirs.seen);
     theirs
         .queue
@@ -120,8 +121,11 @@ pub(crate) fn replace(
     theirs.state
 }
 
-/// Joins a copy with what is known: what either has done is done, what either wants and the other
-/// has not done waits. Whoever joins the same copies comes to the same, in whatever order.
+/// Joins a replica with what is known. A first visit is done if either replica has seen the URL and
+/// not queued it, and waits if either wants it and neither has done it. A later visit waits as long
+/// as one of them wants it: a seen log tells of first visits only, and a page that is asked once
+/// more whether it has changed costs little. Of two visits of one page the later one waits: the
+/// other is done. The result is the same on both sides, in whatever order replicas are joined.
 pub(crate) fn merge(
     store: &Store,
     domain: &Domain,
@@ -142,25 +146,24 @@ pub(crate) fn merge(
     let (my_queue, their_queue) = (by_hash(queue(store, domain)?), by_hash(theirs.queue));
     let mut queued = 0;
     for (hash, pending) in &my_queue {
-        let is_done = !their_queue.contains_key(hash) && knows(&theirs.state, &their_log, *hash);
-        // Of two places for one URL the first one counts, here and there.
-        let is_elsewhere = their_queue
-            .get(hash)
-            .is_some_and(|theirs| theirs.slot < pending.slot);
-        if is_done || is_elsewhere {
+        let stays = match their_queue.get(hash) {
+            Some(other) => comes_before(pending, other),
+            None => waits_still(pending, || knows(&theirs.state, &their_log, *hash)),
+        };
+        if stays {
+            queued += 1;
+        } else {
             commit.remove_pending(domain, pending.slot);
         }
-        queued += u64::from(!is_done);
     }
     for (hash, pending) in &their_queue {
-        match my_queue.get(hash) {
-            Some(mine) if mine.slot <= pending.slot => {}
-            Some(_) => commit.put_pending(domain, pending),
-            None if knows(&mine, &my_log, *hash) => {}
-            None => {
-                commit.put_pending(domain, pending);
-                queued += 1;
-            }
+        let enters = match my_queue.get(hash) {
+            Some(other) => !comes_before(other, pending),
+            None => waits_still(pending, || knows(&mine, &my_log, *hash)),
+        };
+        if enters {
+            queued += 1;
+            commit.put_pending(domain, pending);
         }
     }
     put_errands(domain, &theirs.errands, commit);
@@ -184,10 +187,22 @@ pub(crate) fn merge(
     Ok(state)
 }
 
+/// Whether of two entries for one URL the first one is kept: that of the later visit, and otherwise
+/// the one with the earlier place.
+fn comes_before(one: &Pending, other: &Pending) -> bool {
+    let order = |pending: &Pending| (Reverse(pending.visit.since()), pending.slot);
+    order(one) <= order(other)
+}
+
+/// Whether a URL that the other replica has not queued still waits.
+fn waits_still(pending: &Pending, is_seen: impl FnOnce() -> bool) -> bool {
+    pending.visit != Visit::First || !is_seen()
+}
+
 fn put_errands(domain: &Domain, errands: &Errands, commit: &mut Commit) {
-    errands
-        .iter()
-        .for_each(|(slot, links)| commit.put_errand(domain, *slot, links));
+    for PageLinks { slot, crawl, links } in errands {
+        commit.put_errand(&PageId::new(domain.clone(), *slot), *crawl, links);
+    }
 }
 
 fn knows(state: &DomainState, log: &HashSet<UrlHash>, hash: UrlHash) -> bool {
@@ -211,9 +226,11 @@ pub(crate) fn queue(store: &Store, domain: &Domain) -> Result<Vec<Pending>, Read
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::swarm::value::Value;
+    use crate::swarm::replicas::replica::Replica;
     use apoidea_crawl::{Step, Tenure};
-    use apoidea_model::{Key, Link, PageUrl, PeerId, Slot, Target};
+    use apoidea_model::{
+        ContentHash, CrawlId, Key, Link, PageUrl, PeerId, PreviousVisit, Slot, Target, Validators,
+    };
 
     const DOMAIN: &str = "a.test";
 
@@ -230,13 +247,26 @@ mod tests {
             rank: 0,
             sequence: number,
         };
-        Pending {
-            slot,
+        let link = Link {
             url: url(number),
             depth: 0,
             target: Target::Page,
-            attempts: 0,
-            not_before: Time::ZERO,
+        };
+        Pending::admitted(link, slot, CrawlId::OPEN)
+    }
+
+    /// The same page waiting for another visit, the last one having been at this time.
+    fn again(number: u64, since: u64, sequence: u64) -> Pending {
+        let slot = Slot { rank: 0, sequence };
+        Pending {
+            slot,
+            visit: Visit::again(PreviousVisit {
+                since: Time::from_millis(since),
+                captured: None,
+                validators: Validators::default(),
+                content: ContentHash::of_body(b"x"),
+            }),
+            ..pending(number)
         }
     }
 
@@ -248,12 +278,12 @@ mod tests {
         )
     }
 
-    struct Holder {
+    struct Holding {
         _folder: tempfile::TempDir,
         store: Store,
     }
 
-    impl Holder {
+    impl Holding {
         /// Knows some URLs, of which some wait.
         fn new(versions: Versions, seen: impl IntoIterator<Item = u64>, waiting: &[u64]) -> Self {
             let folder = tempfile::tempdir().unwrap();
@@ -272,7 +302,7 @@ mod tests {
                     .for_each(|&i| commit.put_pending(&domain(), &pending(i)));
                 store.commit(&commit).unwrap();
             }
-            Holder {
+            Holding {
                 _folder: folder,
                 store,
             }
@@ -286,8 +316,8 @@ mod tests {
                 .collect()
         }
 
-        fn value(&self) -> Sound {
-            Value::read(&self.store, &domain())
+        fn replica(&self) -> Sound {
+            Replica::read(&self.store, &domain())
                 .unwrap()
                 .unwrap()
                 .check(&domain(), Time::from_millis(9))
@@ -336,32 +366,35 @@ mod tests {
 
     #[test]
     fn deltas_apply_in_order_and_a_missing_one_is_noticed() {
-        let holder = Holder::new(Versions::default(), [], &[]);
+        let holding = Holding::new(Versions::default(), [], &[]);
         assert_eq!(
-            holder.apply(&delta(0, 1, &[1, 2, 3], &[])),
+            holding.apply(&delta(0, 1, &[1, 2, 3], &[])),
             DeltaAnswer::Applied
         );
         assert_eq!(
-            holder.apply(&delta(0, 1, &[1, 2, 3], &[])),
+            holding.apply(&delta(0, 1, &[1, 2, 3], &[])),
             DeltaAnswer::Applied
         );
-        assert_eq!(holder.apply(&delta(2, 3, &[9], &[])), DeltaAnswer::Behind);
-        assert_eq!(holder.apply(&delta(1, 2, &[4], &[1])), DeltaAnswer::Applied);
-        assert_eq!(holder.waiting(), [2, 3, 4]);
+        assert_eq!(holding.apply(&delta(2, 3, &[9], &[])), DeltaAnswer::Behind);
+        assert_eq!(
+            holding.apply(&delta(1, 2, &[4], &[1])),
+            DeltaAnswer::Applied
+        );
+        assert_eq!(holding.waiting(), [2, 3, 4]);
         assert_eq!(
             (
-                holder.state().counters.queued,
-                holder.state().counters.admitted
+                holding.state().counters.queued,
+                holding.state().counters.admitted
             ),
             (3, 4)
         );
-        assert_eq!(holder.apply(&delta(0, 1, &[7], &[])), DeltaAnswer::Ahead);
+        assert_eq!(holding.apply(&delta(0, 1, &[7], &[])), DeltaAnswer::Ahead);
         let other = Delta {
             versions: versions_of(&[("other", 7, 1)]),
             ..delta(0, 1, &[7], &[])
         };
-        assert_eq!(holder.apply(&other), DeltaAnswer::Apart);
-        assert!(holder.knows(1) && holder.knows(4) && !holder.knows(9) && !holder.knows(7));
+        assert_eq!(holding.apply(&other), DeltaAnswer::Apart);
+        assert!(holding.knows(1) && holding.knows(4) && !holding.knows(9) && !holding.knows(7));
     }
 
     #[test]
@@ -371,42 +404,46 @@ mod tests {
             depth: 1,
             target: Target::Page,
         };
-        let errand = (pending(1).slot, vec![link]);
-        let holder = Holder::new(Versions::default(), [], &[]);
-        holder.apply(&Delta {
+        let errand = PageLinks {
+            slot: pending(1).slot,
+            crawl: CrawlId(7),
+            links: vec![link],
+        };
+        let holding = Holding::new(Versions::default(), [], &[]);
+        holding.apply(&Delta {
             errands: vec![errand.clone()],
             ..delta(0, 1, &[1, 2], &[1])
         });
         assert_eq!(
-            (holder.waiting(), holder.value().errands),
+            (holding.waiting(), holding.replica().errands),
             (vec![2], vec![errand.clone()])
         );
-        let next = Holder::new(Versions::default(), [], &[]);
+        let next = Holding::new(Versions::default(), [], &[]);
         let mut commit = Commit::new();
-        replace(&domain(), holder.value(), Time::ZERO, &mut commit);
+        replace(&domain(), holding.replica(), Time::ZERO, &mut commit);
         next.store.commit(&commit).unwrap();
-        assert_eq!(next.value().errands, [errand]);
+        assert_eq!(next.replica().errands, [errand]);
         next.apply(&Delta {
             delivered: vec![pending(1).slot],
             ..delta(1, 2, &[], &[])
         });
-        assert_eq!(next.value().errands, []);
+        assert_eq!(next.replica().errands, []);
     }
 
     #[test]
-    fn a_newer_copy_takes_the_place_of_an_older_one() {
-        let old = Holder::new(versions_of(&[("a", 1, 1)]), 0..10, &[8, 9]);
-        let new = Holder::new(versions_of(&[("a", 1, 1), ("b", 2, 1)]), 0..20, &[15]);
+    fn a_newer_replica_takes_the_place_of_an_older_one() {
+        let old = Holding::new(versions_of(&[("a", 1, 1)]), 0..10, &[8, 9]);
+        let new = Holding::new(versions_of(&[("a", 1, 1), ("b", 2, 1)]), 0..20, &[15]);
         let mut commit = Commit::new();
-        replace(&domain(), new.value(), Time::ZERO, &mut commit);
+        replace(&domain(), new.replica(), Time::ZERO, &mut commit);
         old.store.commit(&commit).unwrap();
         assert_eq!(old.waiting(), [15]);
         assert_eq!(old.state().versions, new.state().versions);
         assert!((0..20).all(|i| old.knows(i)) && !old.knows(20));
     }
 
-    /// What a holder has after it joined its copy with another.
-    fn joined(into: &Holder, theirs: Sound) -> DomainState {
+    /// The state of a peer after it merged its replica with another.
+    fn joined(into: &Holding, theirs: Sound) -> DomainState {
         let mut commit = Commit::new();
         let state = merge(
             &into.store,
@@ -425,31 +462,31 @@ mod tests {
     fn a_merger_resurrects_nothing_loses_nothing_and_is_the_same_on_both_sides() {
         // 0..5 are done at both; this one has done 5 and found 20; the other has done 6 and found
         // 30.
-        let mine = Holder::new(
+        let mine = Holding::new(
             versions_of(&[("a", 1, 1)]),
             (0..10).chain([20]),
             &[6, 7, 8, 9, 20],
         );
-        let theirs = Holder::new(
+        let theirs = Holding::new(
             versions_of(&[("b", 2, 1)]),
             (0..10).chain([30]),
             &[5, 7, 8, 9, 30],
         );
-        let (of_mine, of_theirs) = (mine.value(), theirs.value());
+        let (of_mine, of_theirs) = (mine.replica(), theirs.replica());
         let here = joined(&mine, of_theirs);
         let there = joined(&theirs, of_mine);
-        for (holder, state) in [(&mine, here), (&theirs, there)] {
-            assert_eq!(holder.waiting(), [7, 8, 9, 20, 30]);
+        for (holding, state) in [(&mine, here), (&theirs, there)] {
+            assert_eq!(holding.waiting(), [7, 8, 9, 20, 30]);
             assert_eq!(state.counters.queued, 5);
             assert_eq!(state.versions, versions_of(&[("a", 1, 1), ("b", 2, 1)]));
-            assert!((0..10).chain([20, 30]).all(|i| holder.knows(i)) && !holder.knows(40));
+            assert!((0..10).chain([20, 30]).all(|i| holding.knows(i)) && !holding.knows(40));
         }
     }
 
     #[test]
     fn of_two_places_for_one_url_both_sides_keep_the_first() {
-        let mine = Holder::new(versions_of(&[("a", 1, 1)]), 0..2, &[0, 1]);
-        let theirs = Holder::new(versions_of(&[("b", 2, 1)]), 0..2, &[0]);
+        let mine = Holding::new(versions_of(&[("a", 1, 1)]), 0..2, &[0, 1]);
+        let theirs = Holding::new(versions_of(&[("b", 2, 1)]), 0..2, &[0]);
         let elsewhere = Pending {
             slot: Slot {
                 rank: 0,
@@ -460,9 +497,68 @@ mod tests {
         let mut commit = Commit::new();
         commit.put_pending(&domain(), &elsewhere);
         theirs.store.commit(&commit).unwrap();
-        let (of_mine, of_theirs) = (mine.value(), theirs.value());
+        let (of_mine, of_theirs) = (mine.replica(), theirs.replica());
         assert_eq!(joined(&mine, of_theirs).counters.queued, 2);
         assert_eq!(joined(&theirs, of_mine).counters.queued, 2);
         assert_eq!((mine.waiting(), theirs.waiting()), (vec![0, 1], vec![0, 1]));
+    }
+
+    impl Holding {
+        fn put(&self, pending: &Pending) {
+            let mut commit = Commit::new();
+            commit.put_pending(&domain(), pending);
+            self.store.commit(&commit).unwrap();
+        }
+
+        fn visits(&self) -> Vec<(u64, u64)> {
+            let queue = queue(&self.store, &domain()).unwrap();
+            let visit =
+                |pending: &Pending| (pending.slot.sequence, pending.visit.since().as_millis());
+            queue.iter().map(visit).collect()
+        }
+    }
+
+    #[test]
+    fn a_merger_deletes_no_waiting_revisit() {
+        let mine = Holding::new(versions_of(&[("a", 1, 1)]), 0..10, &[]);
+        mine.put(&again(3, 50, 70));
+        let theirs = Holding::new(versions_of(&[("b", 2, 1)]), 0..10, &[]);
+        let (of_mine, of_theirs) = (mine.replica(), theirs.replica());
+        assert_eq!(joined(&mine, of_theirs).counters.queued, 1);
+        assert_eq!(joined(&theirs, of_mine).counters.queued, 1);
+        assert_eq!(
+            (mine.visits(), theirs.visits()),
+            (vec![(70, 50)], vec![(70, 50)])
+        );
+    }
+
+    #[test]
+    fn of_two_visits_of_one_page_both_sides_keep_the_later() {
+        let mine = Holding::new(versions_of(&[("a", 1, 1)]), 0..10, &[4]);
+        mine.put(&again(3, 90, 70));
+        let theirs = Holding::new(versions_of(&[("b", 2, 1)]), 0..10, &[]);
+        theirs.put(&again(3, 50, 60));
+        theirs.put(&again(4, 50, 61));
+        let (of_mine, of_theirs) = (mine.replica(), theirs.replica());
+        assert_eq!(joined(&mine, of_theirs).counters.queued, 2);
+        assert_eq!(joined(&theirs, of_mine).counters.queued, 2);
+        let later = vec![(61, 50), (70, 90)];
+        assert_eq!((mine.visits(), theirs.visits()), (later.clone(), later));
+    }
+
+    #[test]
+    fn a_revisit_that_is_put_is_neither_admitted_nor_logged_again() {
+        let holding = Holding::new(Versions::default(), [], &[]);
+        holding.apply(&delta(0, 1, &[1, 2], &[]));
+        holding.apply(&delta(1, 2, &[], &[1]));
+        let put = Delta {
+            puts: vec![again(1, 50, 70)],
+            ..delta(2, 3, &[], &[])
+        };
+        assert_eq!(holding.apply(&put), DeltaAnswer::Applied);
+        let counters = holding.state().counters;
+        assert_eq!((counters.queued, counters.admitted), (2, 2));
+        assert_eq!(holding.store.seen(&domain()).count(), 2);
+        assert_eq!(holding.visits(), [(2, 0), (70, 50)]);
     }
 }

@@ -1,0 +1,111 @@
+//! Answering a peer that sends links.
+
+use super::message::{LINKS, LinksAnswer};
+use crate::swarm::{service::Answering, tenancy::Claim, wire};
+use apoidea_model::{LinkBatch, PageUrl};
+use apoidea_overlay::{Refusal, Request};
+use bytes::Bytes;
+
+/// Answers a request of this conversation; `None` if it belongs to another one.
+pub(in crate::swarm) async fn answer(
+    answering: &Answering,
+    request: &Request,
+) -> Option<Result<Bytes, Refusal>> {
+    match request.kind {
+        LINKS => Some(links(answering, request).await),
+        _ => None,
+    }
+}
+
+async fn links(answering: &Answering, request: &Request) -> Result<Bytes, Refusal> {
+    let batch: LinkBatch = wire::decode(&request.body)?;
+    if batch.links.len() > LinkBatch::MAX_LINKS {
+        return Err(Refusal::Malformed);
+    }
+    if batch.crawl.check().is_err() {
+        return Ok(wire::encode(&LinksAnswer::UnknownCrawl));
+    }
+    let is_foreign = |url: &PageUrl| answering.tenancy.claim(url.domain().key()) == Claim::Foreign;
+    if batch.links.iter().all(|link| is_foreign(&link.url)) {
+        return Err(Refusal::NotMine);
+    }
+    let answer = answering.orders.admit(batch).await;
+    Ok(wire::encode(&answer.map_err(|_| Refusal::Busy)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::swarm::testing::{TestPeer, ask, link, obedient_crawler, peer};
+    use apoidea_model::{CrawlId, Domain};
+
+    const ME: u8 = 0x40;
+    const OTHER: u8 = 0x80;
+
+    fn batch(crawl: CrawlId, domains: &[&Domain]) -> LinkBatch {
+        let links = domains.iter().map(|domain| link(domain, 1)).collect();
+        LinkBatch { crawl, links }
+    }
+
+    #[tokio::test]
+    async fn links_of_this_peers_domains_go_to_its_crawler() {
+        let (me, inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        let log = obedient_crawler(inbox);
+        let (mine, theirs) = (me.ring.domain_of(peer(ME)), me.ring.domain_of(peer(OTHER)));
+        let batch = batch(CrawlId::OPEN, &[&theirs, &mine]);
+        let answer = ask(&me.service(), peer(OTHER), LINKS, &batch)
+            .await
+            .unwrap();
+        let LinksAnswer::Taken { declined } = wire::decode(&answer).unwrap() else {
+            panic!("the crawl is known");
+        };
+        assert!(declined.is_empty());
+        assert_eq!(*log.lock().unwrap(), ["admit 2"]);
+    }
+
+    #[tokio::test]
+    async fn a_batch_of_foreign_links_is_refused() {
+        let (me, inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        obedient_crawler(inbox);
+        let theirs = me.ring.domain_of(peer(OTHER));
+        let batch = batch(CrawlId::OPEN, &[&theirs, &theirs]);
+        let answer = ask(&me.service(), peer(OTHER), LINKS, &batch).await;
+        assert_eq!(answer, Err(Refusal::NotMine));
+    }
+
+    #[tokio::test]
+    async fn links_of_an_unknown_crawl_are_not_taken() {
+        let (me, inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        obedient_crawler(inbox);
+        let batch = batch(CrawlId(7), &[&me.ring.domain_of(peer(ME))]);
+        let answer = ask(&me.service(), peer(OTHER), LINKS, &batch)
+            .await
+            .unwrap();
+        assert!(matches!(
+            wire::decode(&answer),
+            Ok(LinksAnswer::UnknownCrawl)
+        ));
+    }
+
+    #[tokio::test]
+    async fn too_many_links_are_refused() {
+        let (me, inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        obedient_crawler(inbox);
+        let mine = me.ring.domain_of(peer(ME));
+        let full = batch(CrawlId::OPEN, &[&mine; LinkBatch::MAX_LINKS]);
+        let overfull = batch(CrawlId::OPEN, &[&mine; LinkBatch::MAX_LINKS + 1]);
+        let service = me.service();
+        assert!(ask(&service, peer(OTHER), LINKS, &full).await.is_ok());
+        let answer = ask(&service, peer(OTHER), LINKS, &overfull).await;
+        assert_eq!(answer, Err(Refusal::Malformed));
+    }
+
+    #[tokio::test]
+    async fn a_stopped_crawler_is_busy() {
+        let (me, inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        drop(inbox);
+        let batch = batch(CrawlId::OPEN, &[&me.ring.domain_of(peer(ME))]);
+        let answer = ask(&me.service(), peer(OTHER), LINKS, &batch).await;
+        assert_eq!(answer, Err(Refusal::Busy));
+    }
+}

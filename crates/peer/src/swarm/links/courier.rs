@@ -1,0 +1,497 @@
+//! Carries links from the outbox to the owners of their domains, in batches.
+//!
+//! A link leaves the outbox when its owner has acknowledged it, which the owner does when it is
+//! durable there. The outbox is read from the front again and again, so an owner that cannot be
+//! reached holds nobody else up.
+
+use crate::{
+    sink::Sink,
+    swarm::{
+        links::message::{LINKS, LinksAnswer},
+        orders::Orders,
+        wire,
+    },
+};
+use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PeerId};
+use apoidea_overlay::Overlay;
+use apoidea_store::{Commit, CommitError, OutboxRecord, Store};
+use futures::{StreamExt, stream};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{sync::Notify, time};
+
+/// Links collect for so long, so that batches are large; a link is in no hurry.
+const COLLECT: Duration = Duration::from_secs(1);
+/// After an owner could not be reached.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Records read at a time.
+const AT_ONCE: usize = 512;
+/// Batches under way at a time.
+const PARALLEL: usize = 8;
+
+/// Empties the outbox.
+pub(crate) struct Courier {
+    pub overlay: Arc<dyn Overlay>,
+    pub store: Store,
+    pub orders: Orders,
+    /// Takes the numbers of delivered records.
+    pub delivered: Sink<Vec<u64>>,
+    /// Rung when there is something to carry.
+    pub bell: Arc<Notify>,
+}
+
+/// How a round went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Round {
+    Clear,
+    SomeLeft,
+}
+
+/// The peer and the crawl that a batch is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Addressee {
+    owner: PeerId,
+    crawl: CrawlId,
+}
+
+/// The place of a link in the records that were read: record and place in it.
+type Place = (usize, usize);
+
+impl Courier {
+    /// Carries until the task is dropped.
+    pub(crate) async fn run(self) {
+        loop {
+            let round = self.empty().await;
+            let again = if round == Round::SomeLeft {
+                AGAIN
+            } else {
+                Duration::from_secs(60)
+            };
+            tokio::select! {
+                () = self.bell.notified() => {}
+                () = time::sleep(again) => {}
+            }
+            time::sleep(COLLECT).await;
+        }
+    }
+
+    /// Goes through the outbox once. Links that come meanwhile are left to collect.
+    async fn empty(&self) -> Round {
+        let (mut after, mut round, mut is_last) = (None, Round::Clear, false);
+        while !is_last {
+            let records = match self.store.outbox(after, AT_ONCE) {
+                Ok(records) => records,
+                Err(error) => {
+                    tracing::warn!(%error, "the outbox cannot be read");
+                    return Round::SomeLeft;
+                }
+            };
+            is_last = records.len() < AT_ONCE;
+            after = records.last().map(|record| record.sequence);
+            if self.carry(records).await == Round::SomeLeft {
+                round = Round::SomeLeft;
+            }
+        }
+        round
+    }
+
+    async fn carry(&self, records: Vec<OutboxRecord>) -> Round {
+        let batches = self.sort(&records).await;
+        let sends = batches
+            .into_iter()
+            .map(|(to, places)| self.send(to, &records, places));
+        let mut sends = pin!(stream::iter(sends).buffer_unordered(PARALLEL));
+        let mut delivery = Delivery::of(&records);
+        // A delivered record leaves the outbox at once: an owner that does not answer holds up no
+        // other owner's links.
+        while let Some(accepted) = sends.next().await {
+            let delivered = delivery.accept(accepted);
+            if !delivered.is_empty() && self.drop_delivered(delivered).is_err() {
+                return Round::SomeLeft;
+            }
+        }
+        self.keep_rest(&records, &delivery)
+    }
+
+    /// Sorts the links by their owner and crawl, in batches: no batch mixes crawls.
+    async fn sort(&self, records: &[OutboxRecord]) -> Vec<(Addressee, Vec<Place>)> {
+        let mut owners: HashMap<Domain, Option<PeerId>> = HashMap::new();
+        let mut sorted: HashMap<Addressee, Vec<Place>> = HashMap::new();
+        for (r, record) in records.iter().enumerate() {
+            for (l, link) in record.links.iter().enumerate() {
+                let domain = link.url.domain();
+                let owner = match owners.get(&domain) {
+                    Some(owner) => *owner,
+                    None => {
+                        let found = self.overlay.owners(domain.key(), 1).await.ok();
+                        let owner = found.and_then(|found| found.first().copied());
+                        owners.insert(domain, owner);
+                        owner
+                    }
+                };
+                if let Some(owner) = owner {
+                    let crawl = record.crawl;
+                    let to = Addressee { owner, crawl };
+                    sorted.entry(to).or_default().push((r, l));
+                }
+            }
+        }
+        let batches = sorted.into_iter().flat_map(|(to, places)| {
+            batches(records, places)
+                .into_iter()
+                .map(move |batch| (to, batch))
+        });
+        batches.collect()
+    }
+
+    /// Sends one batch; gives the links that are with the owner.
+    async fn send(
+        &self,
+        to: Addressee,
+        records: &[OutboxRecord],
+        places: Vec<Place>,
+    ) -> Vec<Place> {
+        let links = places
+            .iter()
+            .map(|&(r, l)| records[r].links[l].clone())
+            .collect();
+        match self.offer(to, links).await {
+            Some(LinksAnswer::Taken { declined }) => {
+                let declined: HashSet<usize> = declined.into_iter().map(usize::from).collect();
+                let places = places.into_iter().enumerate();
+                let accepted = places.filter(|(at, _)| !declined.contains(at));
+                accepted.map(|(_, place)| place).collect()
+            }
+            Some(LinksAnswer::UnknownCrawl) => {
+                let (links, crawl) = (places.len(), to.crawl);
+                tracing::debug!(owner = ?to.owner, ?crawl, links, "the owner takes no part in the crawl; its links are dropped");
+                places
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// The owner's answer; none if it could not be asked.
+    async fn offer(&self, to: Addressee, links: Vec<Link>) -> Option<LinksAnswer> {
+        let Addressee { owner, crawl } = to;
+        let batch = LinkBatch { crawl, links };
+        if owner == self.overlay.me() {
+            return self.orders.admit(batch).await.ok();
+        }
+        let batch = wire::encode(&batch);
+        match self.overlay.request(owner, LINKS, batch).await {
+            Ok(answer) => wire::decode(&answer).ok(),
+            Err(error) => {
+                tracing::debug!(?owner, %error, "links were not delivered");
+                None
+            }
+        }
+    }
+
+    /// Drops records whose links are all with their owners.
+    fn drop_delivered(&self, delivered: Vec<u64>) -> Result<(), CommitError> {
+        let mut commit = Commit::new();
+        delivered
+            .iter()
+            .for_each(|&sequence| commit.remove_outbox(sequence));
+        self.apply(&commit)?;
+        self.delivered.tell(delivered);
+        Ok(())
+    }
+
+    /// Keeps the rest of records of which some links are with their owners.
+    fn keep_rest(&self, records: &[OutboxRecord], delivery: &Delivery) -> Round {
+        let (mut commit, mut round) = (Commit::new(), Round::Clear);
+        for (r, record) in records.iter().enumerate() {
+            let left: Vec<Link> = delivery.left(r).map(|l| record.links[l].clone()).collect();
+            if !left.is_empty() {
+                round = Round::SomeLeft;
+            }
+            if !left.is_empty() && left.len() < record.links.len() {
+                commit.put_outbox(record.sequence, record.crawl, &left);
+            }
+        }
+        if self.apply(&commit).is_err() {
+            Round::SomeLeft
+        } else {
+            round
+        }
+    }
+
+    fn apply(&self, commit: &Commit) -> Result<(), CommitError> {
+        let applied = self.store.apply(commit);
+        if let Err(error) = &applied {
+            tracing::warn!(%error, "delivered links stay in the outbox");
+        }
+        applied
+    }
+}
+
+/// The links of some records that are not with their owners yet.
+struct Delivery {
+    sequences: Vec<u64>,
+    left: Vec<BTreeSet<usize>>,
+}
+
+impl Delivery {
+    fn of(records: &[OutboxRecord]) -> Self {
+        let sequences = records.iter().map(|record| record.sequence).collect();
+        Delivery {
+            sequences,
+            left: records
+                .iter()
+                .map(|record| (0..record.links.len()).collect())
+                .collect(),
+        }
+    }
+
+    /// Takes in the links that an owner accepted; gives the records that are delivered by that.
+    fn accept(&mut self, accepted: Vec<Place>) -> Vec<u64> {
+        let mut delivered = Vec::new();
+        for (r, l) in accepted {
+            if self.left[r].remove(&l) && self.left[r].is_empty() {
+                delivered.push(self.sequences[r]);
+            }
+        }
+        delivered
+    }
+
+    fn left(&self, record: usize) -> impl Iterator<Item = usize> {
+        self.left[record].iter().copied()
+    }
+}
+
+/// Cuts the links for one owner into batches that fit into a frame.
+fn batches(records: &[OutboxRecord], places: Vec<Place>) -> Vec<Vec<Place>> {
+    let mut batches: Vec<Vec<Place>> = Vec::new();
+    let mut room = 0;
+    for (r, l) in places {
+        let bytes = wire::plain_bytes(&records[r].links[l]);
+        match batches.last_mut() {
+            Some(batch) if bytes <= room && batch.len() < LinkBatch::MAX_LINKS => {
+                batch.push((r, l))
+            }
+            _ => {
+                batches.push(vec![(r, l)]);
+                room = wire::FRAME_BYTES;
+            }
+        }
+        room = room.saturating_sub(bytes);
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::swarm::testing::{TestPeer, link, obedient_crawler, peer};
+    use apoidea_overlay::RequestError;
+    use bytes::Bytes;
+    use std::sync::Mutex;
+
+    const ME: u8 = 0x20;
+    const OWNER: u8 = 0x60;
+    const OTHER: u8 = 0xa0;
+
+    /// A courier, with the peer that it works for and the records that it has reported.
+    struct Fixture {
+        me: TestPeer,
+        courier: Courier,
+        reported: Arc<Mutex<Vec<u64>>>,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let (me, inbox) = TestPeer::settled([ME, OWNER, OTHER].map(peer));
+            obedient_crawler(inbox);
+            let reported = Arc::new(Mutex::new(Vec::new()));
+            let report = reported.clone();
+            let courier = Courier {
+                overlay: me.ring.clone(),
+                store: me.store.clone(),
+                orders: me.orders.clone(),
+                delivered: Sink::new(move |mut sequences| {
+                    report.lock().unwrap().append(&mut sequences)
+                }),
+                bell: Default::default(),
+            };
+            Fixture {
+                me,
+                courier,
+                reported,
+            }
+        }
+
+        /// Puts links to one domain of each of these owners into the outbox.
+        fn put(&self, sequence: u64, crawl: CrawlId, owners: &[u8]) {
+            let links: Vec<Link> = owners
+                .iter()
+                .map(|&owner| link(&self.me.ring.domain_of(peer(owner)), sequence))
+                .collect();
+            let mut commit = Commit::new();
+            commit.put_outbox(sequence, crawl, &links);
+            self.me.store.commit(&commit).unwrap();
+        }
+
+        /// All other owners take all links, except those at these places of a batch.
+        fn decline(&self, declined: &'static [u16]) {
+            self.me.ring.answer_with(|_, _, _| {
+                let declined = declined.to_vec();
+                Ok(wire::encode(&LinksAnswer::Taken { declined }))
+            });
+        }
+
+        /// The records in the outbox and how many links they have.
+        fn outbox(&self) -> Vec<(u64, usize)> {
+            let records = self.me.store.outbox(None, 100).unwrap();
+            let count = |record: &OutboxRecord| (record.sequence, record.links.len());
+            records.iter().map(count).collect()
+        }
+
+        fn reported(&self) -> Vec<u64> {
+            let mut reported = self.reported.lock().unwrap().clone();
+            reported.sort();
+            reported
+        }
+    }
+
+    #[tokio::test]
+    async fn a_batch_has_one_owner_and_one_crawl() {
+        let fixture = Fixture::new();
+        fixture.decline(&[]);
+        fixture.put(1, CrawlId::OPEN, &[OWNER, OTHER]);
+        fixture.put(2, CrawlId::OPEN, &[OWNER, ME]);
+        fixture.put(3, CrawlId(9), &[OWNER]);
+        assert_eq!(fixture.courier.empty().await, Round::Clear);
+        let ring = &fixture.me.ring;
+        let mut sizes: Vec<(u64, usize)> = ring
+            .sent::<LinkBatch>(peer(OWNER), LINKS)
+            .iter()
+            .map(|batch| (batch.crawl.0, batch.links.len()))
+            .collect();
+        sizes.sort();
+        assert_eq!(sizes, [(0, 2), (9, 1)]);
+        assert_eq!(ring.sent::<LinkBatch>(peer(OTHER), LINKS).len(), 1);
+        assert_eq!(ring.asked(LINKS).len(), 3, "own links do not travel");
+        assert_eq!(fixture.outbox(), []);
+        assert_eq!(fixture.reported(), [1, 2, 3]);
+    }
+
+    #[tokio::test]
+    async fn declined_links_stay_and_the_others_of_their_record_do_not() {
+        let fixture = Fixture::new();
+        fixture.decline(&[1]);
+        fixture.put(1, CrawlId::OPEN, &[OWNER, OWNER, OWNER]);
+        assert_eq!(fixture.courier.empty().await, Round::SomeLeft);
+        assert_eq!(fixture.outbox(), [(1, 1)]);
+        assert_eq!(fixture.reported(), [0; 0]);
+        fixture.decline(&[]);
+        assert_eq!(fixture.courier.empty().await, Round::Clear);
+        assert_eq!(fixture.outbox(), []);
+        assert_eq!(fixture.reported(), [1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_owner_that_does_not_answer_holds_nobody_up() {
+        let fixture = Fixture::new();
+        fixture.decline(&[]);
+        fixture.me.ring.silence(peer(OWNER));
+        fixture.put(1, CrawlId::OPEN, &[OWNER]);
+        fixture.put(2, CrawlId::OPEN, &[OTHER]);
+        let round = time::timeout(AGAIN, fixture.courier.empty()).await;
+        assert!(round.is_err(), "the round waits for the owner");
+        assert_eq!(fixture.outbox(), [(1, 1)]);
+        assert_eq!(fixture.reported(), [2]);
+    }
+
+    #[tokio::test]
+    async fn a_record_is_reported_once_all_its_owners_have_their_links() {
+        let fixture = Fixture::new();
+        let taken = wire::encode(&LinksAnswer::Taken {
+            declined: Vec::new(),
+        });
+        fixture.me.ring.answer_with(move |to, _, _| match to {
+            to if to == peer(OWNER) => Ok(taken.clone()),
+            _ => Err(RequestError::Unreachable(String::new())),
+        });
+        fixture.put(1, CrawlId::OPEN, &[OWNER, OTHER]);
+        assert_eq!(fixture.courier.empty().await, Round::SomeLeft);
+        assert_eq!(
+            (fixture.outbox(), fixture.reported()),
+            (vec![(1, 1)], vec![])
+        );
+        fixture.decline(&[]);
+        fixture.courier.empty().await;
+        fixture.courier.empty().await;
+        assert_eq!((fixture.outbox(), fixture.reported()), (vec![], vec![1]));
+        assert_eq!(fixture.me.ring.asked(LINKS).len(), 3);
+    }
+
+    #[tokio::test]
+    async fn links_of_a_crawl_that_the_owner_takes_no_part_in_are_dropped() {
+        let fixture = Fixture::new();
+        let unknown = |_, _, _: Bytes| Ok(wire::encode(&LinksAnswer::UnknownCrawl));
+        fixture.me.ring.answer_with(unknown);
+        fixture.put(1, CrawlId(9), &[OWNER]);
+        assert_eq!(fixture.courier.empty().await, Round::Clear);
+        assert_eq!((fixture.outbox(), fixture.reported()), (vec![], vec![1]));
+    }
+
+    #[tokio::test]
+    async fn links_stay_while_the_ring_does_not_know_their_owner() {
+        let fixture = Fixture::new();
+        fixture.decline(&[]);
+        fixture.put(1, CrawlId::OPEN, &[OWNER]);
+        fixture.me.ring.set_lost(true);
+        assert_eq!(fixture.courier.empty().await, Round::SomeLeft);
+        assert_eq!(fixture.outbox(), [(1, 1)]);
+        fixture.me.ring.set_lost(false);
+        assert_eq!(fixture.courier.empty().await, Round::Clear);
+        assert_eq!(fixture.outbox(), []);
+    }
+
+    #[tokio::test]
+    async fn many_links_travel_in_several_batches() {
+        let fixture = Fixture::new();
+        fixture.decline(&[]);
+        fixture.put(1, CrawlId::OPEN, &[OWNER; 2 * LinkBatch::MAX_LINKS + 1]);
+        assert_eq!(fixture.courier.empty().await, Round::Clear);
+        let batches: Vec<LinkBatch> = fixture.me.ring.sent(peer(OWNER), LINKS);
+        let mut sizes: Vec<usize> = batches.iter().map(|batch| batch.links.len()).collect();
+        sizes.sort();
+        assert_eq!(sizes, [1, LinkBatch::MAX_LINKS, LinkBatch::MAX_LINKS]);
+        assert_eq!(fixture.reported(), [1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn links_that_come_together_travel_together_and_are_tried_again() {
+        let fixture = Fixture::new();
+        let (me, bell) = (fixture.me, fixture.courier.bell.clone());
+        let ring = me.ring.clone();
+        tokio::spawn(fixture.courier.run());
+        let put = |sequence| {
+            let mut commit = Commit::new();
+            let domain = ring.domain_of(peer(OWNER));
+            commit.put_outbox(sequence, CrawlId::OPEN, &[link(&domain, sequence)]);
+            me.store.commit(&commit).unwrap();
+            bell.notify_one();
+        };
+        time::sleep(COLLECT * 3).await;
+        put(1);
+        time::sleep(COLLECT / 2).await;
+        put(2);
+        time::sleep(COLLECT).await;
+        let sizes = || -> Vec<usize> {
+            let batches: Vec<LinkBatch> = ring.sent(peer(OWNER), LINKS);
+            batches.iter().map(|batch| batch.links.len()).collect()
+        };
+        assert_eq!(sizes(), [2]);
+        // The owner cannot be reached: all links are tried again, without another bell.
+        time::sleep((AGAIN + COLLECT) * 4).await;
+        assert!(sizes().len() >= 4 && sizes().iter().all(|size| *size == 2));
+    }
+}

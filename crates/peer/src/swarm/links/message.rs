@@ -1,0 +1,17 @@
+//! Links on the wire.
+
+use apoidea_overlay::Kind;
+use serde::{Deserialize, Serialize};
+
+/// Links for the owner of their domains.
+pub(crate) const LINKS: Kind = Kind::free(0);
+
+/// The owner's answer to a batch of links.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum LinksAnswer {
+    /// The links are durable, except those at these places of the batch: they belong to another
+    /// peer, or it is too early to say.
+    Taken { declined: Vec<u16> },
+    /// None was taken: the owner takes no part in the crawl.
+    UnknownCrawl,
+}

@@ -1,0 +1,23 @@
+//! Many peers, one crawl: each domain has one owner, and no knowledge is lost with a peer.
+//!
+//! The crawler decides about the domains of its own arc as if it were alone. Everything that
+//! crosses to other peers stands here. Links go to the owners of their domains ([`links`]).
+//! Questions about content go to the owner of its hash ([`content`]). Every change to a domain goes
+//! to its replicas, and when the ring moves, peers compare replicas and fetch what they lack, in
+//! the same way for joins, leaves, crashes and returns ([`replicas`]). A peer with too much to do
+//! lends fetches to its neighbours ([`lending`]). [`service`] answers the requests of other peers.
+
+pub(crate) mod content;
+pub(crate) mod lending;
+pub(crate) mod links;
+pub(crate) mod orders;
+pub(crate) mod replicas;
+pub(crate) mod service;
+pub(crate) mod tenancy;
+#[cfg(test)]
+pub(crate) mod testing;
+pub(crate) mod wire;
+
+/// Replicas of a domain and of a content fact, that of the owner among them (Apoidea §2.2 takes R
+/// keys k1…kR).
+pub const REPLICATION_FACTOR: usize = 3;

@@ -1,0 +1,493 @@
+//! Answering a peer that sends or asks for replicas.
+
+use super::{
+    merge,
+    message::{
+        CENSUS, CensusAsk, CensusPage, DELTAS, Delta, DeltaAnswer, FETCH, MAX_NAMES, OFFER,
+        OfferAnswer, PIECE, Parcel, PieceAsk, REPLICAS,
+    },
+    puller,
+    replica::Replica,
+};
+use crate::{
+    state_codec::decode_state,
+    swarm::{
+        service::Answering,
+        tenancy::{Claim, whole_ring},
+        wire,
+    },
+};
+use apoidea_crawl::{Stance, Versions};
+use apoidea_model::{Domain, PeerId};
+use apoidea_overlay::{Refusal, Request};
+use bytes::Bytes;
+use futures::future;
+use std::sync::{PoisonError, atomic::Ordering::Relaxed};
+
+/// Domains looked at for one page of a census.
+const SCANNED: usize = 5000;
+/// Large replicas that are being fetched in pieces at the same time.
+const MAX_LARGE: usize = 4;
+
+/// Answers a request of this conversation; `None` if it belongs to another one.
+pub(in crate::swarm) async fn answer(
+    answering: &Answering,
+    from: PeerId,
+    Request { kind, body }: &Request,
+) -> Option<Result<Bytes, Refusal>> {
+    let answer = match *kind {
+        DELTAS => match wire::decode(body) {
+            Ok(sent) => deltas(answering, from, sent).await,
+            Err(refusal) => Err(refusal),
+        },
+        FETCH => match wire::decode(body) {
+            Ok(domains) => fetch(answering, from, domains).await,
+            Err(refusal) => Err(refusal),
+        },
+        CENSUS => match wire::decode(body) {
+            Ok(ask) => census(answering, ask).await,
+            Err(refusal) => Err(refusal),
+        },
+        OFFER => wire::decode(body).and_then(|offers| offer(answering, from, offers)),
+        REPLICAS => wire::decode(body).and_then(|domains| replicas(answering, domains)),
+        PIECE => wire::decode(body).and_then(|ask| piece(answering, &ask)),
+        _ => return None,
+    };
+    Some(answer)
+}
+
+async fn deltas(answering: &Answering, from: PeerId, deltas: Vec<Delta>) -> Result<Bytes, Refusal> {
+    if deltas.len() > MAX_NAMES {
+        return Err(Refusal::Malformed);
+    }
+    let looks = deltas
+        .iter()
+        .map(|delta| answering.may_change(from, &delta.domain));
+    let is_theirs = future::join_all(looks).await;
+    let taken = deltas
+        .into_iter()
+        .zip(&is_theirs)
+        .filter(|(_, is_theirs)| **is_theirs);
+    let taken = taken.map(|(delta, _)| delta).collect();
+    let mut answers = answering
+        .orders
+        .deltas(taken)
+        .await
+        .map_err(|_| Refusal::Busy)?
+        .into_iter();
+    let answer = |is_theirs| {
+        if is_theirs {
+            answers.next()
+        } else {
+            Some(DeltaAnswer::Stranger)
+        }
+    };
+    let all: Vec<DeltaAnswer> = is_theirs.into_iter().filter_map(answer).collect();
+    Ok(wire::encode(&all))
+}
+
+/// Answers when the replicas are here.
+async fn fetch(
+    answering: &Answering,
+    from: PeerId,
+    domains: Vec<Domain>,
+) -> Result<Bytes, Refusal> {
+    if domains.len() > MAX_NAMES {
+        return Err(Refusal::Malformed);
+    }
+    let mut taken = Vec::new();
+    for domain in domains {
+        if answering.may_change(from, &domain).await {
+            taken.push(domain);
+        }
+    }
+    let pulled = puller::pull(answering.overlay.as_ref(), &answering.orders, from, taken).await;
+    pulled.map(|()| Bytes::new()).map_err(|_| Refusal::Busy)
+}
+
+/// Names the replicas here, once none of them can change: the new owner would do again the work that
+/// is under way.
+async fn census(answering: &Answering, ask: CensusAsk) -> Result<Bytes, Refusal> {
+    answering.leaving.note_question();
+    let is_leaving = answering.leaving.is_leaving.load(Relaxed);
+    let is_mine = ask.arc != whole_ring() && answering.tenancy.claim(ask.arc.to) != Claim::Foreign;
+    if !is_leaving && (is_mine || !answering.orders.is_drained(ask.arc).await) {
+        return Err(Refusal::Busy);
+    }
+    let domains = answering
+        .store
+        .domains("", ask.after.as_ref(), SCANNED)
+        .map_err(|_| Refusal::Busy)?;
+    let is_last = domains.len() < SCANNED;
+    let (mut held, mut bytes) = (Vec::new(), 0);
+    let mut after = None;
+    for (domain, state) in domains {
+        if bytes > wire::FRAME_BYTES {
+            after = held
+                .last()
+                .map(|(domain, _): &(Domain, Versions)| domain.clone());
+            return Ok(wire::encode(&CensusPage { held, after }));
+        }
+        after = Some(domain.clone());
+        if ask.arc.contains(domain.key()) {
+            let entry = (domain.clone(), decode_state(&domain, &state).versions);
+            bytes += wire::plain_bytes(&entry);
+            held.push(entry);
+        }
+    }
+    let after = after.filter(|_| !is_last);
+    if after.is_none() && is_leaving {
+        answering.leaving.censuses.fetch_add(1, Relaxed);
+    }
+    Ok(wire::encode(&CensusPage { held, after }))
+}
+
+fn offer(
+    answering: &Answering,
+    from: PeerId,
+    offers: Vec<(Domain, Versions)>,
+) -> Result<Bytes, Refusal> {
+    if offers.len() > MAX_NAMES {
+        return Err(Refusal::Malformed);
+    }
+    let answers: Vec<OfferAnswer> = offers
+        .into_iter()
+        .map(|(domain, versions)| consider(answering, from, domain, &versions))
+        .collect();
+    Ok(wire::encode(&answers))
+}
+
+fn consider(answering: &Answering, from: PeerId, domain: Domain, theirs: &Versions) -> OfferAnswer {
+    let Ok(mine) = merge::versions(&answering.store, &domain) else {
+        return OfferAnswer::Wanted;
+    };
+    match mine.stance(theirs) {
+        Stance::Same => OfferAnswer::Held,
+        Stance::Skip => OfferAnswer::Newer,
+        Stance::Replace | Stance::Merge => {
+            answering.puller.want(domain, from);
+            OfferAnswer::Wanted
+        }
+    }
+}
+
+fn replicas(answering: &Answering, domains: Vec<Domain>) -> Result<Bytes, Refusal> {
+    answering.leaving.note_question();
+    if domains.len() > MAX_NAMES {
+        return Err(Refusal::Malformed);
+    }
+    let (mut parcels, mut room) = (Vec::new(), wire::FRAME_BYTES);
+    for domain in domains {
+        let replica = Replica::read(&answering.store, &domain).map_err(|_| Refusal::Busy)?;
+        let Some(replica) = replica else {
+            parcels.push(Parcel::Unknown(domain));
+            continue;
+        };
+        let bytes = wire::plain_bytes(&replica) + domain.as_str().len();
+        if bytes > wire::FRAME_BYTES {
+            // One large replica in an answer: it stays here until its pieces are fetched, and more
+            // of them would drive each other out.
+            parcels.push(wrap(answering, domain, &replica));
+            break;
+        }
+        if bytes > room {
+            break;
+        }
+        room -= bytes;
+        parcels.push(Parcel::Whole(domain, replica));
+    }
+    Ok(wire::encode(&parcels))
+}
+
+/// Keeps a large replica until it is fetched in pieces.
+fn wrap(answering: &Answering, domain: Domain, replica: &Replica) -> Parcel {
+    let bytes: Bytes = postcard::to_stdvec(replica)
+        .expect("names, numbers and lists always serialise")
+        .into();
+    let id = rand::random();
+    let mut large = answering
+        .large
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    if large.len() == MAX_LARGE {
+        large.pop_front();
+    }
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    large.push_back((id, domain.clone(), bytes));
+    Parcel::Large {
+        domain,
+        id,
+        bytes: length,
+    }
+}
+
+fn piece(answering: &Answering, ask: &PieceAsk) -> Result<Bytes, Refusal> {
+    answering.leaving.note_question();
+    let large = answering
+        .large
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let whole = large
+        .iter()
+        .find(|(id, domain, _)| *id == ask.id && *domain == ask.domain);
+    let Some((_, _, bytes)) = whole else {
+        // Others came between; the peer has to ask for the replica again.
+        return Err(Refusal::Busy);
+    };
+    let from = (ask.offset as usize).min(bytes.len());
+    let to = (from + wire::FRAME_BYTES).min(bytes.len());
+    Ok(bytes.slice(from..to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::swarm::testing::{TestPeer, ask, obedient_crawler, peer, versions, waiting_url};
+    use apoidea_overlay::{Arc as RingArc, Kind};
+    use futures::FutureExt;
+    use serde::{Serialize, de::DeserializeOwned};
+
+    const ME: u8 = 0x20;
+    const OWNER: u8 = 0x40;
+    const STRANGER: u8 = 0xc0;
+    const MEMBERS: [u8; 6] = [ME, OWNER, 0x60, 0x80, 0xa0, STRANGER];
+    /// URLs that certainly do not fit into a frame.
+    const MANY: u64 = 4000;
+
+    async fn asked<T: DeserializeOwned>(
+        me: &TestPeer,
+        from: u8,
+        kind: Kind,
+        message: &impl Serialize,
+    ) -> Result<T, Refusal> {
+        let answer = ask(&me.service(), peer(from), kind, message).await?;
+        wire::decode(&answer)
+    }
+
+    fn arc_of(owner: u8, before: u8) -> RingArc {
+        RingArc {
+            from: peer(before).key(),
+            to: peer(owner).key(),
+        }
+    }
+
+    #[tokio::test]
+    async fn changes_are_taken_from_peers_near_the_domain_only() {
+        let (me, inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let log = obedient_crawler(inbox);
+        let near = me.ring.domain_of(peer(OWNER));
+        let far = me.ring.domain_of(peer(0x60));
+        let change =
+            |domain: &Domain| Delta::announcement(domain.clone(), versions(&[(peer(OWNER), 1)]));
+        let sent = vec![change(&far), change(&near)];
+        let answers = asked::<Vec<DeltaAnswer>>(&me, OWNER, DELTAS, &sent).await;
+        assert_eq!(
+            answers,
+            Ok(vec![DeltaAnswer::Stranger, DeltaAnswer::Applied])
+        );
+        assert_eq!(*log.lock().unwrap(), [format!("deltas {near}")]);
+    }
+
+    #[tokio::test]
+    async fn too_many_names_are_refused() {
+        let (me, _inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let names = vec![me.ring.domain_of(peer(OWNER)); MAX_NAMES + 1];
+        let offers: Vec<(Domain, Versions)> = names
+            .iter()
+            .map(|name| (name.clone(), Versions::default()))
+            .collect();
+        let changes: Vec<Delta> = offers
+            .iter()
+            .map(|(name, versions)| Delta::announcement(name.clone(), versions.clone()))
+            .collect();
+        let service = me.service();
+        let refused = Err(Refusal::Malformed);
+        assert_eq!(ask(&service, peer(OWNER), DELTAS, &changes).await, refused);
+        assert_eq!(ask(&service, peer(OWNER), FETCH, &names).await, refused);
+        assert_eq!(ask(&service, peer(OWNER), REPLICAS, &names).await, refused);
+        assert_eq!(ask(&service, peer(OWNER), OFFER, &offers).await, refused);
+    }
+
+    #[tokio::test]
+    async fn a_fetch_is_answered_when_the_replicas_are_here() {
+        let (me, inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let log = obedient_crawler(inbox);
+        let (owner, _orders) = TestPeer::settled([OWNER, ME].map(peer));
+        let mine = me.ring.domain_of(peer(OWNER));
+        let far = me.ring.domain_of(peer(0x60));
+        for domain in [&mine, &far] {
+            owner.hold(domain, &versions(&[(peer(OWNER), 1)]), 3);
+        }
+        me.ring.answer_from(peer(OWNER), owner.service());
+        let answer = ask(&me.service(), peer(OWNER), FETCH, &vec![&mine, &far]).await;
+        assert_eq!(answer, Ok(Bytes::new()));
+        assert_eq!(*log.lock().unwrap(), [format!("adopt {mine} 3")]);
+    }
+
+    #[tokio::test]
+    async fn a_census_names_the_domains_of_the_arc_page_by_page() {
+        let (me, inbox) = TestPeer::settled(MEMBERS.map(peer));
+        obedient_crawler(inbox);
+        let versions = versions(&[OWNER, 0x60, 0x80].map(|by| (peer(by), 2)));
+        let mut domains = me.ring.domains_of(peer(OWNER), 3000);
+        let mut commit = apoidea_store::Commit::new();
+        let mut state = apoidea_crawl::DomainState::default();
+        state.versions = versions.clone();
+        for domain in domains.iter().chain(&me.ring.domains_of(peer(0x60), 10)) {
+            commit.put_domain(domain, state.encode());
+        }
+        me.store.commit(&commit).unwrap();
+        let (mut held, mut after, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let census = CensusAsk {
+                arc: arc_of(OWNER, ME),
+                after,
+            };
+            let page: CensusPage = asked(&me, OWNER, CENSUS, &census).await.unwrap();
+            held.extend(page.held);
+            pages += 1;
+            let Some(next) = page.after else { break };
+            after = Some(next);
+        }
+        domains.sort();
+        let named: Vec<Domain> = held.iter().map(|(domain, _)| domain.clone()).collect();
+        assert_eq!(named, domains);
+        assert!(pages > 1 && held.iter().all(|(_, held)| *held == versions));
+    }
+
+    #[tokio::test]
+    async fn a_census_waits_while_the_arc_is_still_this_peers_or_under_way() {
+        let (me, mut inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let ask_for = |arc| CensusAsk { arc, after: None };
+        let own = asked::<CensusPage>(&me, OWNER, CENSUS, &ask_for(arc_of(ME, STRANGER))).await;
+        assert_eq!(own.unwrap_err(), Refusal::Busy);
+        let census = ask_for(arc_of(OWNER, ME));
+        let busy = async {
+            if let Some(crate::swarm::orders::SwarmOrder::Drained(_, reply)) = inbox.recv().await {
+                reply.send(false).unwrap();
+            }
+        };
+        let (answer, ()) = tokio::join!(asked::<CensusPage>(&me, OWNER, CENSUS, &census), busy);
+        assert_eq!(answer.unwrap_err(), Refusal::Busy);
+    }
+
+    #[tokio::test]
+    async fn a_leaving_peer_answers_a_census_of_its_own_arc() {
+        let (me, _inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let service = me.service();
+        let leaving = &service.answering().unwrap().leaving;
+        leaving.is_leaving.store(true, Relaxed);
+        let census = CensusAsk {
+            arc: arc_of(ME, STRANGER),
+            after: None,
+        };
+        ask(&service, peer(OWNER), CENSUS, &census).await.unwrap();
+        assert_eq!(leaving.censuses.load(Relaxed), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_offer_is_fetched_where_something_is_lacking() {
+        let (me, inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let log = obedient_crawler(inbox);
+        let domains = me.ring.domains_of(peer(OWNER), 4);
+        let by = |changes: &[(u8, u32)]| {
+            versions(
+                &changes
+                    .iter()
+                    .map(|&(by, count)| (peer(by), count))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let held = [
+            by(&[(OWNER, 2)]),
+            by(&[(OWNER, 3)]),
+            by(&[(OWNER, 1)]),
+            by(&[(ME, 1)]),
+        ];
+        for (domain, versions) in domains.iter().zip(&held) {
+            me.hold(domain, versions, 1);
+        }
+        let offers: Vec<(Domain, Versions)> = domains
+            .iter()
+            .map(|domain| (domain.clone(), by(&[(OWNER, 2)])))
+            .collect();
+        let answers = asked::<Vec<OfferAnswer>>(&me, OWNER, OFFER, &offers)
+            .await
+            .unwrap();
+        use OfferAnswer::{Held, Newer, Wanted};
+        assert_eq!(answers, [Held, Newer, Wanted, Wanted]);
+        let (owner, _orders) = TestPeer::settled([OWNER, ME].map(peer));
+        offers
+            .iter()
+            .for_each(|(domain, versions)| owner.hold(domain, versions, 5));
+        me.ring.answer_from(peer(OWNER), owner.service());
+        tokio::spawn(me.puller.clone().run(me.ring.clone(), me.orders.clone()));
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        let mut adopted = log.lock().unwrap().clone();
+        adopted.sort();
+        let mut wanted = [&domains[2], &domains[3]].map(|domain| format!("adopt {domain} 5"));
+        wanted.sort();
+        assert_eq!(adopted, wanted);
+    }
+
+    #[tokio::test]
+    async fn replicas_that_do_not_fit_into_an_answer_are_left_for_the_next() {
+        let (me, _inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let domains = me.ring.domains_of(peer(OWNER), 4);
+        let changes = versions(&[(peer(OWNER), 1)]);
+        for domain in &domains[1..] {
+            me.hold(domain, &changes, 900);
+        }
+        let parcels: Vec<Parcel> = asked(&me, OWNER, REPLICAS, &domains).await.unwrap();
+        assert!(matches!(&parcels[0], Parcel::Unknown(domain) if *domain == domains[0]));
+        assert!(matches!(&parcels[1], Parcel::Whole(domain, _) if *domain == domains[1]));
+        assert!(parcels.len() < domains.len());
+    }
+
+    #[tokio::test]
+    async fn a_large_replica_comes_in_pieces() {
+        let (me, _inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let domain = me.ring.domain_of(peer(OWNER));
+        me.hold(&domain, &versions(&[(peer(OWNER), 1)]), MANY);
+        let service = me.service();
+        let answer = ask(&service, peer(OWNER), REPLICAS, &vec![&domain])
+            .await
+            .unwrap();
+        let parcels: Vec<Parcel> = wire::decode(&answer).unwrap();
+        let [Parcel::Large { id, bytes, .. }] = parcels[..] else {
+            panic!("{} parcels", parcels.len());
+        };
+        let piece = |id, offset| {
+            let domain = domain.clone();
+            let ask_for = PieceAsk { domain, id, offset };
+            let answer = ask(&service, peer(OWNER), PIECE, &ask_for).now_or_never();
+            answer.expect("a piece is at hand")
+        };
+        let mut whole = Vec::new();
+        while whole.len() < bytes as usize {
+            let next = piece(id, whole.len() as u32).unwrap();
+            assert!(next.len() <= wire::FRAME_BYTES && !next.is_empty());
+            whole.extend_from_slice(&next);
+        }
+        let replica: Replica = postcard::from_bytes(&whole).unwrap();
+        assert_eq!(replica.queue[7], waiting_url(&domain, 7));
+        assert_eq!(replica.queue.len() as u64, MANY);
+        assert_eq!(piece(id, u32::MAX), Ok(Bytes::new()));
+        assert_eq!(piece(id.wrapping_add(1), 0), Err(Refusal::Busy));
+    }
+
+    #[tokio::test]
+    async fn only_the_last_large_replicas_are_kept() {
+        let (me, _inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let domain = me.ring.domain_of(peer(OWNER));
+        me.hold(&domain, &versions(&[(peer(OWNER), 1)]), MANY);
+        let service = me.service();
+        for _ in 0..MAX_LARGE + 3 {
+            ask(&service, peer(OWNER), REPLICAS, &vec![&domain])
+                .await
+                .unwrap();
+        }
+        let kept = service.answering().unwrap().large.lock().unwrap().len();
+        assert_eq!(kept, MAX_LARGE);
+    }
+}

@@ -1,0 +1,343 @@
+//! Sends the changes of domains to their replicas.
+
+use crate::swarm::{
+    REPLICATION_FACTOR,
+    replicas::{
+        message::{DELTAS, Delta, DeltaAnswer, FETCH, MAX_NAMES},
+        puller::Puller,
+    },
+    wire,
+};
+use apoidea_model::{Domain, PeerId};
+use apoidea_overlay::{Overlay, RequestError};
+use bytes::Bytes;
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    sync::Notify,
+    task::JoinSet,
+    time::{self, Instant},
+};
+
+/// A replica that does not answer within this is gone or overloaded, and fetches the changes later:
+/// the others must not wait for it.
+const WITHIN: Duration = Duration::from_secs(2);
+
+/// So long a round waits for all replicas; then it is enough that each change is at one of them.
+const TOGETHER: Duration = Duration::from_millis(300);
+
+/// The reach of a round.
+#[derive(Debug, Default)]
+pub(crate) struct ReplicationResult {
+    /// Domains whose changes reached nobody.
+    pub unheld: Vec<Domain>,
+}
+
+/// Brings changes to the replicas.
+pub(crate) struct Replication {
+    pub overlay: Arc<dyn Overlay>,
+    pub puller: Puller,
+    /// Rung when a replica was not reached: it fetches later what it missed.
+    pub sweep: Arc<Notify>,
+}
+
+impl Replication {
+    /// Sends each change to all replicas but this peer's. When it returns, each has it or did not
+    /// answer in time; one that is only slow may still be at it, if another has the change.
+    pub(crate) async fn send(self, deltas: Vec<Delta>) -> ReplicationResult {
+        let (by_replica, mut unheld) = self.sort(deltas).await;
+        let this = Arc::new(self);
+        let mut sends: JoinSet<Option<Vec<Domain>>> = JoinSet::new();
+        for (replica, deltas) in by_replica {
+            sends.spawn(this.clone().tell(replica, deltas));
+        }
+        let together = Instant::now() + TOGETHER;
+        loop {
+            let next = match unheld.is_empty() {
+                true => time::timeout_at(together, sends.join_next())
+                    .await
+                    .ok()
+                    .flatten(),
+                false => sends.join_next().await,
+            };
+            let Some(told) = next else { break };
+            told.ok()
+                .flatten()
+                .into_iter()
+                .flatten()
+                .for_each(|domain| _ = unheld.remove(&domain));
+        }
+        sends.detach_all();
+        ReplicationResult {
+            unheld: unheld.into_iter().collect(),
+        }
+    }
+
+    /// The changes by replica, and the domains that another peer has to hold.
+    async fn sort(&self, deltas: Vec<Delta>) -> (HashMap<PeerId, Vec<Delta>>, BTreeSet<Domain>) {
+        let mut by_replica: HashMap<PeerId, Vec<Delta>> = HashMap::new();
+        let mut unheld = BTreeSet::new();
+        for delta in deltas {
+            let owners = self
+                .overlay
+                .owners(delta.domain.key(), REPLICATION_FACTOR)
+                .await;
+            let others = owners
+                .iter()
+                .flatten()
+                .filter(|owner| **owner != self.overlay.me());
+            others
+                .clone()
+                .for_each(|replica| by_replica.entry(*replica).or_default().push(delta.clone()));
+            // With nobody else on the ring there is nobody to have it.
+            if owners.is_err() || others.count() > 0 {
+                unheld.insert(delta.domain);
+            }
+        }
+        (by_replica, unheld)
+    }
+
+    /// The domains that the replica has the changes of; none if it was not reached.
+    async fn tell(self: Arc<Self>, replica: PeerId, deltas: Vec<Delta>) -> Option<Vec<Domain>> {
+        let sent = send(self.overlay.as_ref(), &self.puller, replica, deltas).await;
+        if let Err(error) = &sent {
+            tracing::debug!(%error, "changes were not delivered to all replicas");
+            self.sweep.notify_one();
+        }
+        sent.ok()
+    }
+}
+
+/// Sends changes to a replica; gives the domains whose changes are there then. A replica that takes
+/// this peer for a stranger has none of them.
+async fn send(
+    overlay: &dyn Overlay,
+    puller: &Puller,
+    replica: PeerId,
+    deltas: Vec<Delta>,
+) -> Result<Vec<Domain>, RequestError> {
+    let deltas = deltas.into_iter().map(fitting).collect();
+    let (mut held, mut behind): (Vec<Domain>, Vec<Domain>) = Default::default();
+    for frame in wire::portions(deltas, MAX_NAMES) {
+        let answer = ask(overlay, replica, DELTAS, wire::encode(&frame)).await?;
+        for (delta, answer) in frame
+            .into_iter()
+            .zip(wire::decode::<Vec<DeltaAnswer>>(&answer)?)
+        {
+            if matches!(answer, DeltaAnswer::Ahead | DeltaAnswer::Apart) {
+                puller.want(delta.domain.clone(), replica);
+            }
+            if matches!(answer, DeltaAnswer::Behind | DeltaAnswer::Apart) {
+                behind.push(delta.domain.clone());
+            }
+            if answer != DeltaAnswer::Stranger {
+                held.push(delta.domain);
+            }
+        }
+    }
+    for names in wire::portions(behind, MAX_NAMES) {
+        ask(overlay, replica, FETCH, wire::encode(&names)).await?;
+    }
+    Ok(held)
+}
+
+async fn ask(
+    overlay: &dyn Overlay,
+    replica: PeerId,
+    kind: apoidea_overlay::Kind,
+    body: Bytes,
+) -> Result<Bytes, RequestError> {
+    time::timeout(WITHIN, overlay.request(replica, kind, body))
+        .await
+        .unwrap_or(Err(RequestError::TimedOut(WITHIN)))
+}
+
+/// A change that does not fit into a frame is only announced: the other peer then fetches the whole
+/// replica.
+fn fitting(delta: Delta) -> Delta {
+    if wire::plain_bytes(&delta) <= wire::FRAME_BYTES {
+        return delta;
+    }
+    Delta::announcement(delta.domain, delta.versions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::swarm::testing::{TestPeer, obedient_crawler, peer, versions, waiting_url};
+    use futures::FutureExt;
+
+    const ME: u8 = 0x20;
+    const NEXT: u8 = 0x60;
+    const LAST: u8 = 0xa0;
+    const FAR: u8 = 0xe0;
+
+    struct Fixture {
+        me: TestPeer,
+        domains: Vec<Domain>,
+        sweep: Arc<Notify>,
+    }
+
+    impl Fixture {
+        /// An owner of three domains, whose replicas are at the next two peers.
+        fn new() -> Self {
+            let (me, inbox) = TestPeer::settled([ME, NEXT, LAST, FAR].map(peer));
+            obedient_crawler(inbox);
+            let domains = me.ring.domains_of(peer(ME), 3);
+            let sweep = Arc::default();
+            Fixture { me, domains, sweep }
+        }
+
+        /// All replicas answer this to every change.
+        fn answer(&self, answer: DeltaAnswer) {
+            self.me.ring.answer_with(move |_, kind, body| {
+                if kind != DELTAS {
+                    return Ok(Bytes::new());
+                }
+                let deltas: Vec<Delta> = wire::decode(&body)?;
+                Ok(wire::encode(&vec![answer; deltas.len()]))
+            });
+        }
+
+        fn deltas(&self) -> Vec<Delta> {
+            let changes = versions(&[(peer(ME), 2)]);
+            let domains = self.domains.iter().cloned();
+            domains
+                .map(|domain| Delta::announcement(domain, changes.clone()))
+                .collect()
+        }
+
+        async fn send(&self, deltas: Vec<Delta>) -> Vec<Domain> {
+            let replication = Replication {
+                overlay: self.me.ring.clone(),
+                puller: self.me.puller.clone(),
+                sweep: self.sweep.clone(),
+            };
+            replication.send(deltas).await.unheld
+        }
+
+        fn sorted(&self) -> Vec<Domain> {
+            let mut domains = self.domains.clone();
+            domains.sort();
+            domains
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_change_reaches_each_replica_in_one_message() {
+        let fixture = Fixture::new();
+        fixture.answer(DeltaAnswer::Applied);
+        assert_eq!(fixture.send(fixture.deltas()).await, []);
+        for replica in [NEXT, LAST] {
+            let sent: Vec<Vec<Delta>> = fixture.me.ring.sent(peer(replica), DELTAS);
+            assert_eq!(sent, [fixture.deltas()]);
+        }
+        assert_eq!(fixture.me.ring.requests.lock().unwrap().len(), 2);
+        assert_eq!(fixture.sweep.notified().now_or_never(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_that_reaches_nobody_is_unheld_and_a_sweep_is_asked_for() {
+        let fixture = Fixture::new();
+        assert_eq!(fixture.send(fixture.deltas()).await, fixture.sorted());
+        assert_eq!(fixture.sweep.notified().now_or_never(), Some(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_that_nobody_takes_from_a_stranger_is_unheld() {
+        let fixture = Fixture::new();
+        fixture.answer(DeltaAnswer::Stranger);
+        assert_eq!(fixture.send(fixture.deltas()).await, fixture.sorted());
+        fixture
+            .me
+            .ring
+            .answer_with(|_, _, _| Ok(wire::encode(&Vec::<DeltaAnswer>::new())));
+        assert_eq!(fixture.send(fixture.deltas()).await, fixture.sorted());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_view_of_the_ring_nothing_is_held() {
+        let fixture = Fixture::new();
+        fixture.answer(DeltaAnswer::Applied);
+        fixture.me.ring.set_lost(true);
+        assert_eq!(fixture.send(fixture.deltas()).await, fixture.sorted());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_alone_on_the_ring_has_nobody_to_tell() {
+        let fixture = Fixture::new();
+        fixture.me.ring.set_members([peer(ME)]);
+        assert_eq!(fixture.send(fixture.deltas()).await, []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_replica_that_is_behind_fetches_before_the_round_ends() {
+        let fixture = Fixture::new();
+        fixture.answer(DeltaAnswer::Behind);
+        assert_eq!(fixture.send(fixture.deltas()).await, []);
+        for replica in [NEXT, LAST] {
+            let fetches: Vec<Vec<Domain>> = fixture.me.ring.sent(peer(replica), FETCH);
+            assert_eq!(fetches, [fixture.domains.clone()]);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_replica_that_is_ahead_is_pulled_and_one_that_is_apart_is_pulled_and_fetches() {
+        for (answer, fetches) in [(DeltaAnswer::Ahead, 0), (DeltaAnswer::Apart, 2)] {
+            let fixture = Fixture::new();
+            fixture.answer(answer);
+            assert_eq!(fixture.send(fixture.deltas()).await, []);
+            let me = &fixture.me;
+            assert_eq!(me.ring.asked(FETCH).len(), fetches);
+            tokio::spawn(me.puller.clone().run(me.ring.clone(), me.orders.clone()));
+            time::sleep(Duration::from_secs(1)).await;
+            let mut pulled = me.ring.asked(crate::swarm::replicas::message::REPLICAS);
+            pulled.sort();
+            pulled.dedup();
+            assert_eq!(pulled, [NEXT, LAST].map(peer));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_round_does_not_wait_for_a_slow_replica_if_another_has_the_changes() {
+        let fixture = Fixture::new();
+        fixture.answer(DeltaAnswer::Applied);
+        fixture.me.ring.silence(peer(LAST));
+        let begun = Instant::now();
+        assert_eq!(fixture.send(fixture.deltas()).await, []);
+        assert_eq!(begun.elapsed(), TOGETHER);
+        time::sleep(WITHIN).await;
+        assert_eq!(fixture.sweep.notified().now_or_never(), Some(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_round_waits_for_the_only_replica_that_may_have_the_changes() {
+        let fixture = Fixture::new();
+        for replica in [NEXT, LAST] {
+            fixture.me.ring.silence(peer(replica));
+        }
+        let begun = Instant::now();
+        assert_eq!(fixture.send(fixture.deltas()).await, fixture.sorted());
+        assert!(begun.elapsed() >= WITHIN);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_larger_than_a_frame_is_only_announced() {
+        let fixture = Fixture::new();
+        fixture.answer(DeltaAnswer::Behind);
+        let announced = fixture.deltas().remove(0);
+        let large = Delta {
+            puts: (0..4000)
+                .map(|number| waiting_url(&announced.domain, number))
+                .collect(),
+            ..announced.clone()
+        };
+        assert_eq!(fixture.send(vec![large]).await, []);
+        let sent: Vec<Vec<Delta>> = fixture.me.ring.sent(peer(NEXT), DELTAS);
+        assert_eq!(sent, [vec![announced]]);
+        assert_eq!(fixture.me.ring.asked(FETCH).len(), 2);
+    }
+}

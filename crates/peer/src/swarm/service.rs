@@ -1,0 +1,219 @@
+//! The peer service: answers the requests of other peers about the crawl. Everything that comes in is
+//! a stranger's.
+//!
+//! Each conversation answers its own kinds of messages, in the file `answer.rs` of its folder.
+
+use crate::{
+    page::content::LocalIndex,
+    swarm::{
+        REPLICATION_FACTOR, content, lending, links,
+        orders::Orders,
+        replicas::{self, puller::Puller},
+        tenancy::Tenancy,
+    },
+};
+use apoidea_model::{Domain, PeerId};
+use apoidea_overlay::{Overlay, Refusal, Request, Service};
+use apoidea_store::Store;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tokio::time::{self, Instant};
+
+/// Neighbours on the ring are known without asking anybody.
+const VIEW_WITHIN: Duration = Duration::from_millis(200);
+/// A peer that takes over from a leaving one asks at least this often.
+const QUIET: Duration = Duration::from_millis(300);
+
+/// The service; it answers once the rest of the peer has started.
+#[derive(Default)]
+pub(crate) struct PeerService(OnceLock<Answering>);
+
+/// The means of answering.
+pub(crate) struct Answering {
+    pub overlay: Arc<dyn Overlay>,
+    pub store: Store,
+    pub orders: Orders,
+    pub tenancy: Arc<Tenancy>,
+    pub index: Arc<LocalIndex>,
+    pub puller: Puller,
+    /// Replicas larger than a frame that a peer is fetching.
+    pub large: Mutex<VecDeque<(u64, Domain, Bytes)>>,
+    pub leaving: Leaving,
+}
+
+/// The progress of others in taking over from a peer that leaves.
+#[derive(Default)]
+pub(crate) struct Leaving {
+    /// Is this peer leaving?
+    pub is_leaving: AtomicBool,
+    /// Censuses that were read to the end since.
+    pub censuses: AtomicU64,
+    last_question: Mutex<Option<Instant>>,
+}
+
+impl Leaving {
+    /// A peer asks for what this one knows.
+    pub(in crate::swarm) fn note_question(&self) {
+        *self
+            .last_question
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// The time of the last such question.
+    fn last_question(&self) -> Option<Instant> {
+        *self
+            .last_question
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PeerService {
+    /// Begins to answer. The first call counts.
+    pub(crate) fn open(&self, answering: Answering) {
+        let _ = self.0.set(answering);
+    }
+
+    /// The means of answering, once the service is open.
+    pub(crate) fn answering(&self) -> Option<&Answering> {
+        self.0.get()
+    }
+}
+
+impl Service for PeerService {
+    fn answer(&self, from: PeerId, request: Request) -> BoxFuture<'_, Result<Bytes, Refusal>> {
+        Box::pin(async move {
+            let answering = self.0.get().ok_or(Refusal::Busy)?;
+            answering.answer(from, &request).await
+        })
+    }
+}
+
+impl Answering {
+    /// Resolves when a peer has asked what this one holds, and none has asked for more for a
+    /// moment.
+    pub(crate) async fn taken_over(&self) {
+        loop {
+            time::sleep(QUIET / 4).await;
+            let is_quiet = self
+                .leaving
+                .last_question()
+                .is_some_and(|last| last.elapsed() > QUIET);
+            if is_quiet && self.leaving.censuses.load(Relaxed) > 0 {
+                return;
+            }
+        }
+    }
+
+    async fn answer(&self, from: PeerId, request: &Request) -> Result<Bytes, Refusal> {
+        if let Some(answer) = links::answer::answer(self, request).await {
+            return answer;
+        }
+        if let Some(answer) = content::answer::answer(self, request) {
+            return answer;
+        }
+        if let Some(answer) = replicas::answer::answer(self, from, request).await {
+            return answer;
+        }
+        let answer = lending::answer::answer(self, from, request).await;
+        answer.unwrap_or(Err(Refusal::UnknownKind))
+    }
+
+    /// A peer that changes a domain must be near it on the ring by this peer's own view: its owner,
+    /// or one of the next that was or will be while views differ. Without a view no peer is turned
+    /// away.
+    pub(in crate::swarm) async fn may_change(&self, from: PeerId, domain: &Domain) -> bool {
+        let owners = self.overlay.owners(domain.key(), REPLICATION_FACTOR + 1);
+        let near = time::timeout(VIEW_WITHIN, owners).await;
+        near.ok()
+            .and_then(Result::ok)
+            .is_none_or(|near| near.contains(&from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::swarm::{
+        replicas::message::{CENSUS, CensusAsk},
+        tenancy::whole_ring,
+        testing::{TestPeer, ask, obedient_crawler, peer},
+    };
+    use apoidea_overlay::Kind;
+    use futures::FutureExt;
+
+    const MEMBERS: [u8; 6] = [0x20, 0x40, 0x60, 0x80, 0xa0, 0xc0];
+
+    #[tokio::test]
+    async fn a_kind_that_no_conversation_knows_is_refused() {
+        let (me, _inbox) = TestPeer::new([peer(1)]);
+        let answer = ask(&me.service(), peer(2), Kind::free(200), &0u8).await;
+        assert_eq!(answer, Err(Refusal::UnknownKind));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_answered_before_the_rest_of_the_peer_has_started() {
+        let service = PeerService::default();
+        let answer = ask(&service, peer(2), Kind::free(200), &0u8).await;
+        assert_eq!(answer, Err(Refusal::Busy));
+        assert!(service.answering().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_peer_may_change_domains_near_its_place_only() {
+        let (me, _inbox) = TestPeer::new(MEMBERS.map(peer));
+        let service = me.service();
+        let domain = me.ring.domain_of(peer(0x40));
+        let answering = service.answering().unwrap();
+        let may_change = async |place| answering.may_change(peer(place), &domain).await;
+        for near in [0x40, 0x60, 0x80, 0xa0] {
+            assert!(may_change(near).await, "{near:x}");
+        }
+        assert!(!may_change(0xc0).await && !may_change(0x20).await);
+    }
+
+    #[tokio::test]
+    async fn without_a_view_of_the_ring_no_peer_is_turned_away() {
+        let (me, _inbox) = TestPeer::new(MEMBERS.map(peer));
+        let domain = me.ring.domain_of(peer(0x40));
+        me.ring.set_lost(true);
+        let service = me.service();
+        let answering = service.answering().unwrap();
+        assert!(answering.may_change(peer(0xc0), &domain).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_leaving_peer_is_taken_over_once_a_census_was_read_and_no_more_is_asked() {
+        let (me, inbox) = TestPeer::new(MEMBERS.map(peer));
+        obedient_crawler(inbox);
+        let service = me.service();
+        let answering = service.answering().unwrap();
+        let census = CensusAsk {
+            arc: whole_ring(),
+            after: None,
+        };
+        let mut taken_over = Box::pin(answering.taken_over());
+        ask(&service, peer(0x40), CENSUS, &census).await.unwrap();
+        let early = time::timeout(QUIET * 3, &mut taken_over).await;
+        assert!(
+            early.is_err(),
+            "a census before the peer leaves does not count"
+        );
+        answering.leaving.is_leaving.store(true, Relaxed);
+        for _ in 0..5 {
+            ask(&service, peer(0x40), CENSUS, &census).await.unwrap();
+            time::advance(QUIET / 2).await;
+            assert_eq!((&mut taken_over).now_or_never(), None);
+        }
+        time::timeout(QUIET * 3, taken_over).await.unwrap();
+    }
+}

@@ -1,0 +1,412 @@
+//! A ring in memory for unit tests: its members are given, and a function answers for the others.
+//!
+//! [`TestPeer`] is the peer at one place of it: a real store, and a crawler that the test plays.
+
+use crate::{
+    page::content::LocalIndex,
+    state_codec::encode_state,
+    swarm::{
+        links::message::LinksAnswer,
+        orders::{Orders, SwarmOrder},
+        replicas::{message::DeltaAnswer, puller::Puller, sweep::Sweeper},
+        service::{Answering, PeerService},
+        tenancy::{Tenancy, whole_ring},
+        wire,
+    },
+};
+use apoidea_crawl::{DomainState, Tenure, Versions};
+use apoidea_model::{
+    ContentHash, CrawlId, Domain, Key, Link, PageUrl, PeerId, Pending, Slot, Target, Time,
+};
+use apoidea_overlay::{
+    ArcChange, Kind, LookupError, Overlay, Refusal, Request, RequestError, Service,
+};
+use apoidea_store::{Commit, Fact, Store};
+use bytes::Bytes;
+use futures::{
+    FutureExt,
+    future::{BoxFuture, pending, ready},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tokio::sync::{broadcast, mpsc};
+
+type Answer = dyn Fn(PeerId, Kind, Bytes) -> Result<Bytes, RequestError> + Send + Sync;
+
+/// An overlay whose members are known beforehand.
+pub(crate) struct TestRing {
+    me: PeerId,
+    members: Mutex<Vec<PeerId>>,
+    answer: Mutex<Arc<Answer>>,
+    /// Members that never answer.
+    silent: Mutex<BTreeSet<PeerId>>,
+    is_lost: AtomicBool,
+    /// The requests that were sent, in order.
+    pub requests: Mutex<Vec<(PeerId, Kind, Bytes)>>,
+    changes: broadcast::Sender<ArcChange>,
+}
+
+/// A peer with its place on the ring made of one byte.
+pub(crate) fn peer(place: u8) -> PeerId {
+    PeerId::at(Key::from_bytes([place; 32]))
+}
+
+impl TestRing {
+    /// A ring of these members, the first of which is this peer. No other one can be reached.
+    pub(crate) fn new(members: impl IntoIterator<Item = PeerId>) -> Arc<Self> {
+        let members: Vec<PeerId> = members.into_iter().collect();
+        let unreachable = |_: PeerId, _: Kind, _: Bytes| -> Result<Bytes, RequestError> {
+            Err(RequestError::Unreachable("nobody is there".to_owned()))
+        };
+        Arc::new(TestRing {
+            me: members[0],
+            members: Mutex::new(members),
+            answer: Mutex::new(Arc::new(unreachable)),
+            silent: Mutex::default(),
+            is_lost: AtomicBool::new(false),
+            requests: Mutex::default(),
+            changes: broadcast::Sender::new(16),
+        })
+    }
+
+    /// This function answers for the other members from now on.
+    pub(crate) fn answer_with(
+        &self,
+        answer: impl Fn(PeerId, Kind, Bytes) -> Result<Bytes, RequestError> + Send + Sync + 'static,
+    ) {
+        *self.answer.lock().unwrap() = Arc::new(answer);
+    }
+
+    /// These are the members from now on.
+    pub(crate) fn set_members(&self, members: impl IntoIterator<Item = PeerId>) {
+        *self.members.lock().unwrap() = members.into_iter().collect();
+    }
+
+    /// The members now.
+    pub(crate) fn members(&self) -> Vec<PeerId> {
+        self.members.lock().unwrap().clone()
+    }
+
+    /// This member does not answer any more.
+    pub(crate) fn silence(&self, member: PeerId) {
+        self.silent.lock().unwrap().insert(member);
+    }
+
+    /// Look-ups fail while the ring is lost.
+    pub(crate) fn set_lost(&self, is_lost: bool) {
+        self.is_lost.store(is_lost, Relaxed);
+    }
+
+    /// A service answers for one member; the others cannot be reached.
+    pub(crate) fn answer_from(&self, member: PeerId, service: PeerService) {
+        let me = self.me;
+        self.answer_with(move |to, kind, body| {
+            if to != member {
+                return Err(RequestError::Unreachable("nobody is there".to_owned()));
+            }
+            let answer = service.answer(me, Request { kind, body }).now_or_never();
+            Ok(answer.expect("such an answer needs no time")?)
+        });
+    }
+
+    /// The peers that were asked something of this kind, in order.
+    pub(crate) fn asked(&self, kind: Kind) -> Vec<PeerId> {
+        let requests = self.requests.lock().unwrap();
+        let asked = requests.iter().filter(|(_, other, _)| *other == kind);
+        asked.map(|(to, ..)| *to).collect()
+    }
+
+    /// The messages of this kind that were sent to a peer, in order.
+    pub(crate) fn sent<T: DeserializeOwned>(&self, to: PeerId, kind: Kind) -> Vec<T> {
+        let requests = self.requests.lock().unwrap();
+        let sent = requests
+            .iter()
+            .filter(|request| (request.0, request.1) == (to, kind));
+        sent.map(|(_, _, body)| wire::decode(body).unwrap())
+            .collect()
+    }
+
+    /// The members in the order of the ring, from the owner of a domain on.
+    pub(crate) fn near(&self, domain: &Domain) -> Vec<PeerId> {
+        self.from_owner(domain.key())
+    }
+
+    /// Some domains of one member.
+    pub(crate) fn domains_of(&self, owner: PeerId, count: usize) -> Vec<Domain> {
+        let names = (0..).map(|i| format!("d{i}.test").parse::<Domain>().unwrap());
+        names
+            .filter(|domain| self.near(domain)[0] == owner)
+            .take(count)
+            .collect()
+    }
+
+    /// A domain of one member.
+    pub(crate) fn domain_of(&self, owner: PeerId) -> Domain {
+        self.domains_of(owner, 1).remove(0)
+    }
+
+    /// Some contents that one member answers for.
+    pub(crate) fn contents_of(&self, owner: PeerId, count: usize) -> Vec<ContentHash> {
+        let contents = (0u32..).map(|i| ContentHash::of_body(format!("page {i}").as_bytes()));
+        contents
+            .filter(|content| self.from_owner(content.key())[0] == owner)
+            .take(count)
+            .collect()
+    }
+
+    /// Tells all who follow the ring of a change.
+    pub(crate) fn change(&self, change: ArcChange) {
+        let _ = self.changes.send(change);
+    }
+
+    /// The members from the owner of a key on.
+    fn from_owner(&self, key: Key) -> Vec<PeerId> {
+        let mut members = self.members.lock().unwrap().clone();
+        members.sort_by_key(|member| member.key());
+        let owner = members.iter().position(|member| member.key() >= key);
+        members.rotate_left(owner.unwrap_or(0));
+        members
+    }
+}
+
+impl Overlay for TestRing {
+    fn me(&self) -> PeerId {
+        self.me
+    }
+
+    fn owners(&self, key: Key, count: usize) -> BoxFuture<'_, Result<Vec<PeerId>, LookupError>> {
+        if self.is_lost.load(Relaxed) {
+            return Box::pin(ready(Err(LookupError::NotJoined)));
+        }
+        let mut owners = self.from_owner(key);
+        owners.truncate(count);
+        Box::pin(ready(Ok(owners)))
+    }
+
+    fn owns(&self, key: Key) -> bool {
+        self.from_owner(key).first() == Some(&self.me)
+    }
+
+    fn request(
+        &self,
+        to: PeerId,
+        kind: Kind,
+        body: Bytes,
+    ) -> BoxFuture<'_, Result<Bytes, RequestError>> {
+        self.requests.lock().unwrap().push((to, kind, body.clone()));
+        if self.silent.lock().unwrap().contains(&to) {
+            return Box::pin(pending());
+        }
+        let answer = self.answer.lock().unwrap().clone();
+        Box::pin(async move { answer(to, kind, body) })
+    }
+
+    fn round_trip(&self, peer: PeerId) -> Option<Duration> {
+        (peer == self.me).then_some(Duration::ZERO)
+    }
+
+    fn arc_changes(&self) -> broadcast::Receiver<ArcChange> {
+        self.changes.subscribe()
+    }
+}
+
+/// A peer at its place on the ring; the test plays its crawler.
+pub(crate) struct TestPeer {
+    pub ring: Arc<TestRing>,
+    pub store: Store,
+    pub orders: Orders,
+    pub tenancy: Arc<Tenancy>,
+    pub puller: Puller,
+    _news: mpsc::Receiver<(ContentHash, Fact)>,
+    pub index: Arc<LocalIndex>,
+    _folder: tempfile::TempDir,
+}
+
+/// The orders that a crawler was given, in words.
+pub(crate) type Log = Arc<Mutex<Vec<String>>>;
+
+impl TestPeer {
+    /// The first of these members, and the orders to its crawler. Nothing is settled yet.
+    pub(crate) fn new(
+        members: impl IntoIterator<Item = PeerId>,
+    ) -> (Self, mpsc::Receiver<SwarmOrder>) {
+        let ring = TestRing::new(members);
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), Default::default()).unwrap();
+        let (orders, inbox) = mpsc::channel(64);
+        let (tell, news) = mpsc::channel(64);
+        let peer = TestPeer {
+            tenancy: Arc::new(Tenancy::new(ring.clone())),
+            index: Arc::new(LocalIndex::new(store.clone(), tell)),
+            orders: Orders(orders),
+            puller: Puller::default(),
+            ring,
+            store,
+            _news: news,
+            _folder: folder,
+        };
+        (peer, inbox)
+    }
+
+    /// The same, on a ring where it may act on all that it owns.
+    pub(crate) fn settled(
+        members: impl IntoIterator<Item = PeerId>,
+    ) -> (Self, mpsc::Receiver<SwarmOrder>) {
+        let (peer, inbox) = Self::new(members);
+        peer.tenancy.settle(whole_ring());
+        peer.tenancy.settle_facts(whole_ring());
+        (peer, inbox)
+    }
+
+    /// Its service, open.
+    pub(crate) fn service(&self) -> PeerService {
+        let service = PeerService::default();
+        service.open(Answering {
+            overlay: self.ring.clone(),
+            store: self.store.clone(),
+            orders: self.orders.clone(),
+            tenancy: self.tenancy.clone(),
+            index: self.index.clone(),
+            puller: self.puller.clone(),
+            large: Default::default(),
+            leaving: Default::default(),
+        });
+        service
+    }
+
+    pub(crate) fn sweeper(&self) -> Sweeper {
+        Sweeper {
+            overlay: self.ring.clone(),
+            store: self.store.clone(),
+            tenancy: self.tenancy.clone(),
+            orders: self.orders.clone(),
+            puller: self.puller.clone(),
+            bell: Default::default(),
+        }
+    }
+
+    /// Puts a replica with these versions and this many waiting URLs into the store.
+    pub(crate) fn hold(&self, domain: &Domain, versions: &Versions, waiting: u64) {
+        let mut state = DomainState::default();
+        state.versions = versions.clone();
+        let mut commit = Commit::new();
+        commit.put_domain(domain, encode_state(&state));
+        for number in 0..waiting {
+            commit.put_pending(domain, &waiting_url(domain, number));
+        }
+        self.store.apply(&commit).unwrap();
+    }
+
+    /// Puts a content fact into the store.
+    pub(crate) fn know(&self, content: &ContentHash, fact: Fact) {
+        let mut commit = Commit::new();
+        commit.put_fact(content, fact);
+        self.store.apply(&commit).unwrap();
+    }
+}
+
+/// Asks a service as another peer would.
+pub(crate) async fn ask<T: Serialize>(
+    service: &PeerService,
+    from: PeerId,
+    kind: Kind,
+    message: &T,
+) -> Result<Bytes, Refusal> {
+    let body = wire::encode(message);
+    service.answer(from, Request { kind, body }).await
+}
+
+/// A crawler that does all that it is told; gives its log.
+pub(crate) fn obedient_crawler(mut inbox: mpsc::Receiver<SwarmOrder>) -> Log {
+    let log = Log::default();
+    let written = log.clone();
+    tokio::spawn(async move {
+        while let Some(order) = inbox.recv().await {
+            let line = obey(order);
+            written.lock().unwrap().push(line);
+        }
+    });
+    log
+}
+
+fn obey(order: SwarmOrder) -> String {
+    match order {
+        SwarmOrder::Admit(batch, reply) => {
+            let _ = reply.send(LinksAnswer::Taken {
+                declined: Vec::new(),
+            });
+            format!("admit {}", batch.links.len())
+        }
+        SwarmOrder::Deltas(deltas, reply) => {
+            let _ = reply.send(vec![DeltaAnswer::Applied; deltas.len()]);
+            let names: Vec<&str> = deltas.iter().map(|delta| delta.domain.as_str()).collect();
+            format!("deltas {}", names.join(" "))
+        }
+        SwarmOrder::Adopt(_, domain, replica, reply) => {
+            let _ = reply.send(());
+            format!("adopt {domain} {}", replica.queue.len())
+        }
+        SwarmOrder::Lose(_) => "lose".to_owned(),
+        SwarmOrder::Drained(_, reply) => {
+            let _ = reply.send(true);
+            "drained".to_owned()
+        }
+        SwarmOrder::Activate(_, reply) => {
+            let _ = reply.send(());
+            "activate".to_owned()
+        }
+        SwarmOrder::Forget(domain, _) => format!("forget {domain}"),
+        SwarmOrder::Borrow(_, borrow, reply) => {
+            let _ = reply.send(());
+            format!("borrow {}", borrow.url().as_str())
+        }
+        SwarmOrder::Result(..) => "result".to_owned(),
+        SwarmOrder::Quiesce(mut quiescing) => {
+            quiescing.reached.take().map(|reached| reached.send(()));
+            "quiesce".to_owned()
+        }
+    }
+}
+
+/// The versions of a replica with this many changes by each of these owners.
+pub(crate) fn versions(changes: &[(PeerId, u32)]) -> Versions {
+    let mut versions = Versions::default();
+    for &(owner, count) in changes {
+        let tenure = Tenure::begin(owner, Time::from_millis(5), Tenure::default());
+        (0..count).for_each(|_| _ = versions.advance(tenure));
+    }
+    versions
+}
+
+/// A link to a page of a domain.
+pub(crate) fn link(domain: &Domain, number: u64) -> Link {
+    Link {
+        url: PageUrl::parse(&format!("http://{domain}/{number}")).unwrap(),
+        depth: 0,
+        target: Target::Page,
+    }
+}
+
+/// A URL in the queue of its domain.
+pub(crate) fn waiting_url(domain: &Domain, number: u64) -> Pending {
+    let slot = Slot {
+        rank: 0,
+        sequence: number,
+    };
+    Pending::admitted(link(domain, number), slot, CrawlId::OPEN)
+}
+
+/// A page of this name that had some content first.
+pub(crate) fn fact(name: &str) -> Fact {
+    Fact {
+        page: PageUrl::parse(&format!("http://{name}/")).unwrap(),
+        time: Time::from_millis(1),
+    }
+}
