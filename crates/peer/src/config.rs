@@ -4,7 +4,8 @@
 //! field and the range that would be right. What good citizenship fixes (user agent, robots,
 //! politeness towards global addresses) is deliberately not a setting.
 
-use apoidea_model::{Domain, Network, PageUrl};
+use apoidea_fetch::FetchConfig;
+use apoidea_model::{AddressRange, Domain, PageUrl};
 use apoidea_overlay::{EntryPoint, LocalDiscovery, Member, NetworkId};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::{
@@ -93,7 +94,7 @@ pub struct CrawlConfig {
     pub seen_memory_mib: Bounded<1, 4096>,
     /// Networks that count as the operator's own (an intranet, a test): their addresses may be
     /// contacted, at their own pace. Everything else that is not global is never contacted.
-    pub private_networks: Vec<Network>,
+    pub private_networks: Vec<AddressRange>,
     /// Least time between two requests to one private host, in milliseconds.
     pub private_delay_ms: Bounded<0, 3_600_000>,
     /// Least time between two requests to one private address, in milliseconds.
@@ -130,6 +131,20 @@ impl Default for CrawlConfig {
             dns: Vec::new(),
             trusted_certificates: Vec::new(),
             exit_when_done: false,
+        }
+    }
+}
+
+impl CrawlConfig {
+    /// The part that fetching depends on.
+    pub(crate) fn for_fetching(&self) -> FetchConfig {
+        FetchConfig {
+            ports: self.ports.clone(),
+            private_networks: self.private_networks.clone(),
+            private_delay: self.private_delay_ms.as_millis(),
+            private_address_delay: self.private_address_delay_ms.as_millis(),
+            dns: self.dns.clone(),
+            trusted_certificates: self.trusted_certificates.clone(),
         }
     }
 }

@@ -1,68 +1,35 @@
 //! A running peer as its faces see it: ask how it is, tell it what to do.
 
+pub use crate::{
+    crawler::command::{CommandError, SeedReceipt},
+    swarm::orders::Stopped,
+};
+
 use crate::{
-    domains::Listing,
-    helped::Helped,
+    crawler::command::{Command, RefusalChange},
     network::{Network, NetworkStatus},
-    preferences_file::PreferencesError,
-    status::{DomainRow, PageEvent, Status},
-    steward::{ChangeError, Steward},
-    swarm::{orders::SwarmOrder, tenancy::Tenancy},
+    report::{
+        domains::Listing,
+        page_feed::PageFeed,
+        status::{DomainRow, PageEvent, Status},
+    },
+    swarm::{lending::borrowed::BorrowedDomains, tenancy::Tenancy},
+    volunteer::{
+        preferences_file::PreferencesError,
+        steward::{ChangeError, Steward},
+    },
 };
 use apoidea_governor::{Preferences, SnoozeFor};
 use apoidea_model::{Domain, PageUrl, PeerId};
 use apoidea_overlay::LookupError;
-use apoidea_store::{ReadError, Store};
+use apoidea_store::{ReadError, Store, archive::Span};
 use serde_json::{Map, Value};
-use std::{
-    collections::{BTreeSet, VecDeque},
-    net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Recent pages kept for those who come later.
-const RECENT_PAGES: usize = 100;
-/// Pages that a slow listener may lag behind before it misses some.
-const PAGE_BACKLOG: usize = 256;
-
 /// How long an order waits for the status to show it.
 const CATCH_UP: Duration = Duration::from_secs(2);
-
-/// What a face may ask of the crawler.
-#[derive(Debug)]
-pub(crate) enum Command {
-    /// Admit these URLs; answered when they are durable.
-    Seed(Vec<PageUrl>, oneshot::Sender<SeedOutcome>),
-    /// Change what is refused; answered with all that is.
-    Refusal(Refusal, oneshot::Sender<RefusalOutcome>),
-    /// What other peers make necessary.
-    Swarm(SwarmOrder),
-}
-
-/// A change of what this volunteer refuses to crawl.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// Change nothing.
-    Ask,
-    /// Crawl this domain, and what is below it, no more.
-    Add(Domain),
-    /// Crawl it again, where it is found again.
-    Remove(Domain),
-}
-
-/// The domains refused by hand, or why a change could not be written.
-pub type RefusalOutcome = Result<BTreeSet<Domain>, String>;
-
-/// How many seeds were accepted, and which were refused and why; or why none could be written.
-pub type SeedOutcome = Result<(u64, Vec<(PageUrl, String)>), String>;
-
-/// The peer is ending and takes no more orders.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the peer is stopping")]
-pub struct Stopped;
 
 /// Talks to a running peer; clones talk to the same one.
 #[derive(Clone)]
@@ -70,8 +37,9 @@ pub struct Handle {
     pub(crate) commands: mpsc::Sender<Command>,
     pub(crate) status: watch::Receiver<Status>,
     pub(crate) pages: PageFeed,
+    pub(crate) archive: watch::Receiver<Span>,
     pub(crate) store: Store,
-    pub(crate) helped: Helped,
+    pub(crate) borrowed: BorrowedDomains,
     pub(crate) tenancy: Arc<Tenancy>,
     pub(crate) network: Arc<Network>,
     pub(crate) steward: Arc<Steward>,
@@ -90,24 +58,28 @@ impl Handle {
         self.status.clone()
     }
 
+    /// Follows the archive: the part of it that is committed, from its oldest file on. A follower
+    /// reads with [`apoidea_store::archive::Reader::follow`] up to its end, and forgets what lies
+    /// before its beginning.
+    pub fn watch_archive(&self) -> watch::Receiver<Span> {
+        self.archive.clone()
+    }
+
     /// Follows the pages as they come.
     pub fn watch_pages(&self) -> broadcast::Receiver<PageEvent> {
-        self.pages.live.subscribe()
+        self.pages.watch()
     }
 
     /// The last pages, oldest first.
     pub fn recent_pages(&self) -> Vec<PageEvent> {
-        self.pages
-            .recent
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .cloned()
-            .collect()
+        self.pages.recent()
     }
 
     /// Adds URLs to the crawl. When this returns they are durable, or refused with a reason.
-    pub async fn seed(&self, urls: Vec<PageUrl>) -> Result<SeedOutcome, Stopped> {
+    pub async fn seed(
+        &self,
+        urls: Vec<PageUrl>,
+    ) -> Result<Result<SeedReceipt, CommandError>, Stopped> {
         self.order(|reply| Command::Seed(urls, reply)).await
     }
 
@@ -131,8 +103,8 @@ impl Handle {
     }
 
     /// Did the volunteer say pause, and not yet go on?
-    pub fn is_held(&self) -> bool {
-        self.steward.is_held()
+    pub fn is_paused_by_hand(&self) -> bool {
+        self.steward.is_paused_by_hand()
     }
 
     /// Asks the program that runs this peer to stop it and end.
@@ -171,21 +143,27 @@ impl Handle {
     /// The domains refused by hand.
     pub async fn refusals(&self) -> Result<BTreeSet<Domain>, Stopped> {
         let refused = self
-            .order(|reply| Command::Refusal(Refusal::Ask, reply))
+            .order(|reply| Command::Refusal(RefusalChange::Ask, reply))
             .await?;
         Ok(refused.unwrap_or_default())
     }
 
     /// Crawls a domain and everything below it no more. What waits of it is left to neighbours, or
     /// forgotten where there are none.
-    pub async fn refuse(&self, domain: Domain) -> Result<RefusalOutcome, Stopped> {
-        self.order(|reply| Command::Refusal(Refusal::Add(domain), reply))
+    pub async fn refuse(
+        &self,
+        domain: Domain,
+    ) -> Result<Result<BTreeSet<Domain>, CommandError>, Stopped> {
+        self.order(|reply| Command::Refusal(RefusalChange::Add(domain), reply))
             .await
     }
 
     /// Takes a refusal back.
-    pub async fn allow(&self, domain: Domain) -> Result<RefusalOutcome, Stopped> {
-        self.order(|reply| Command::Refusal(Refusal::Remove(domain), reply))
+    pub async fn allow(
+        &self,
+        domain: Domain,
+    ) -> Result<Result<BTreeSet<Domain>, CommandError>, Stopped> {
+        self.order(|reply| Command::Refusal(RefusalChange::Remove(domain), reply))
             .await
     }
 
@@ -213,7 +191,7 @@ impl Handle {
     ) -> Result<Vec<DomainRow>, ReadError> {
         let listing = Listing {
             store: self.store.clone(),
-            helped: self.helped.clone(),
+            borrowed: self.borrowed.clone(),
             tenancy: self.tenancy.clone(),
         };
         let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
@@ -233,31 +211,5 @@ impl Handle {
             .await
             .map_err(|_| Stopped)?;
         answer.await.map_err(|_| Stopped)
-    }
-}
-
-/// Pages as they come, and the last ones.
-#[derive(Clone)]
-pub(crate) struct PageFeed {
-    live: broadcast::Sender<PageEvent>,
-    recent: Arc<Mutex<VecDeque<PageEvent>>>,
-}
-
-impl PageFeed {
-    pub(crate) fn new() -> Self {
-        PageFeed {
-            live: broadcast::Sender::new(PAGE_BACKLOG),
-            recent: Arc::default(),
-        }
-    }
-
-    pub(crate) fn publish(&self, page: PageEvent) {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if recent.len() == RECENT_PAGES {
-            recent.pop_front();
-        }
-        recent.push_back(page.clone());
-        // Nobody listening is the usual case.
-        let _ = self.live.send(page);
     }
 }

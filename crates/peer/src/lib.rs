@@ -5,50 +5,30 @@
 //! delivers its links to their domains' `admitter`, and the `writer` makes it all durable. The
 //! local API is in `api`.
 
-mod absence;
-mod admitter;
 mod api;
-mod aside;
-mod body;
-mod body_memory;
+mod clock;
 mod config;
-mod content;
 mod crawler;
 mod deadline;
-mod domains;
-mod fetch;
-mod gate;
 mod handle;
-mod helped;
-mod history;
-mod journal;
-mod judge;
 mod network;
 mod page;
 mod peer;
-mod places;
-mod preferences_file;
-mod process;
-mod processing;
-mod rate;
-mod reach;
-mod recent_links;
-mod reporter;
-mod resolver;
-mod robots_fetch;
-mod seen_cache;
-mod status;
-mod steward;
+mod report;
+mod sink;
+mod state_codec;
 mod swarm;
-mod throttle;
-mod trust;
 #[cfg(test)]
 mod typescript;
-mod writer;
+mod volunteer;
 
+pub use api::history::Hour;
+pub use api::journal::{Note, Topic};
+pub use api::places::{Country, Whereabouts};
 pub use api::{
     DomainQuery, OpenLink, RefusalRequest, RefusedSeed, SeedAnswer, SeedRequest, SnoozeRequest,
 };
+pub use apoidea_fetch::{MAX_BODY_BYTES, PRODUCT_TOKEN, USER_AGENT};
 pub use apoidea_governor as governor;
 pub use apoidea_overlay::LocalDiscovery;
 pub use config::{
@@ -56,15 +36,16 @@ pub use config::{
     OutOfRange, OverlayChoice,
 };
 pub use deadline::end_process_within;
-pub use fetch::{MAX_BODY_BYTES, PRODUCT_TOKEN, USER_AGENT};
-pub use handle::{Handle, Stopped};
-pub use helped::Help;
-pub use history::Hour;
-pub use journal::{Note, Topic};
-pub use network::{NetworkError, NetworkStatus};
+pub use handle::{CommandError, Handle, SeedReceipt, Stopped};
+pub use network::{NetworkError, NetworkState, NetworkStatus};
 pub use peer::{API_ADDRESS_FILE, API_TOKEN_FILE, ARCHIVE_FOLDER, Peer, StartError};
-pub use places::{Country, Whereabouts};
-pub use preferences_file::{PREFERENCES_FILE, PreferencesError};
-pub use status::{DomainRow, PageEvent, Role, State, Status, Totals};
-pub use steward::ChangeError;
-pub use swarm::COPIES;
+pub use report::outcome::{PageOutcome, UnknownOutcome};
+pub use report::status::{
+    Attention, DomainRow, DomainStatus, PageEvent, RobotsStatus, Role, State, Status, StopReason,
+    Totals, Usage,
+};
+pub use report::words;
+pub use swarm::REPLICATION_FACTOR;
+pub use swarm::lending::borrowed::Help;
+pub use volunteer::preferences_file::{PREFERENCES_FILE, PreferencesError};
+pub use volunteer::steward::ChangeError;

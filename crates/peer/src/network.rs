@@ -4,9 +4,9 @@
 use crate::config::{NetworkConfig, OverlayChoice};
 use apoidea_model::{Domain, PeerId};
 use apoidea_overlay::{
-    AddressBook, AddressPolicy, Bandwidth, Chord, ChordSettings, Entry, Fixed, FixedSettings,
-    Identity, IdentityError, LookupError, Overlay, PeerView, Phase, RingSettings, Service,
-    SettingOut, Settings, Standing, StartError, Traffic, Transport,
+    AddressBook, AddressPolicy, Bandwidth, Chord, ChordSettings, Fixed, FixedSettings, Identity,
+    IdentityError, KnownPeer, LookupError, Overlay, OverlayStartError, PeerView, Phase,
+    RingSettings, RingStanding, Service, SettingOut, Traffic, Transport, TransportSettings,
 };
 use apoidea_store::{Commit, Store};
 use serde::{Deserialize, Serialize};
@@ -45,10 +45,34 @@ pub enum NetworkError {
     Identity(#[from] IdentityError),
     /// The transport does not start.
     #[error("cannot talk to other peers: {0}; choose another port with network.port, or 0 for any")]
-    Start(#[from] StartError),
+    Start(#[from] OverlayStartError),
     /// The member list of a fixed network does not fit.
     #[error("network.overlay is \"fixed\", but this peer ({0}) is not among network.members")]
     NotAMember(PeerId),
+}
+
+/// A peer's place in the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum NetworkState {
+    /// It takes no part.
+    Outside,
+    /// It looks for others.
+    Joining,
+    /// There is no other peer.
+    Alone,
+    /// It is on the ring.
+    Member {
+        /// Members in all, itself included, as far as can be told.
+        peers: u64,
+    },
+    /// It is in a network whose members are listed in the settings.
+    Fixed {
+        /// Members in all, itself included.
+        peers: u64,
+        /// Members that do not answer.
+        down: u64,
+    },
 }
 
 /// The network as seen from this peer.
@@ -56,8 +80,8 @@ pub enum NetworkError {
 pub struct NetworkStatus {
     /// This peer.
     pub me: PeerId,
-    /// "alone", "joining", "member of ~12 peers"…
-    pub standing: String,
+    /// This peer's place in it.
+    pub standing: NetworkState,
     /// Members of the network, as far as can be told.
     pub size_estimate: f64,
     /// The share of all keys that this peer owns, 0 to 1.
@@ -194,16 +218,13 @@ impl Network {
         status
     }
 
-    /// "alone", "joining", "member of ~12 peers".
-    pub(crate) fn standing(&self) -> String {
+    /// This peer's place in the network.
+    pub(crate) fn standing(&self) -> NetworkState {
         match &self.overlay {
-            Choice::Chord(chord) => describe(*chord.standing().borrow()),
+            Choice::Chord(chord) => (*chord.standing().borrow()).into(),
             Choice::Fixed(fixed) => {
-                let down = fixed.down().len();
-                format!(
-                    "member of a fixed network of {} peers, {down} of them down",
-                    fixed.size()
-                )
+                let (peers, down) = (fixed.size() as u64, fixed.down().len() as u64);
+                NetworkState::Fixed { peers, down }
             }
         }
     }
@@ -235,9 +256,9 @@ impl Network {
     /// The address under which most others see this peer.
     pub(crate) fn own_address(&self) -> Option<IpAddr> {
         self.transport()
-            .observed_addresses()
-            .first()
-            .map(|(address, _)| address.ip())
+            .observed_routes()
+            .iter()
+            .find_map(|(route, _)| Some(route.address()?.ip()))
     }
 
     /// Leaves the network and stops listening.
@@ -265,7 +286,7 @@ fn start_chord(
     setting_out: SettingOut,
 ) -> Result<Chord, NetworkError> {
     let stored = store.value(PEERS_VALUE).ok().flatten().unwrap_or_default();
-    let known: Vec<Entry> = postcard::from_bytes(&stored).unwrap_or_default();
+    let known: Vec<KnownPeer> = postcard::from_bytes(&stored).unwrap_or_default();
     let settings = ChordSettings {
         entry_points: config.entry_points.clone(),
         local_network: config.local_network,
@@ -322,10 +343,10 @@ fn start_fixed(
 /// Several peers on one machine: the first has the usual port, the others any.
 fn on_a_free_port<T>(
     port: u16,
-    start: impl Fn(u16) -> Result<T, StartError>,
-) -> Result<T, StartError> {
+    start: impl Fn(u16) -> Result<T, OverlayStartError>,
+) -> Result<T, OverlayStartError> {
     match start(port) {
-        Err(StartError::Listen { source, .. })
+        Err(OverlayStartError::Listen { source, .. })
             if source.kind() == std::io::ErrorKind::AddrInUse =>
         {
             start(0)
@@ -334,7 +355,7 @@ fn on_a_free_port<T>(
     }
 }
 
-fn transport_settings(config: &NetworkConfig, port: u16) -> Settings {
+fn transport_settings(config: &NetworkConfig, port: u16) -> TransportSettings {
     let listen = if config.listen.is_empty() {
         vec![
             (Ipv4Addr::UNSPECIFIED, port).into(),
@@ -352,19 +373,23 @@ fn transport_settings(config: &NetworkConfig, port: u16) -> Settings {
     } else {
         AddressPolicy::Global
     };
-    Settings {
+    TransportSettings {
         network: config.name.clone(),
         listen,
         addresses,
-        ..Settings::default()
+        ..TransportSettings::default()
     }
 }
 
-fn describe(standing: Standing) -> String {
-    match standing.phase {
-        Phase::Outside => "outside the ring".to_owned(),
-        Phase::Joining => "joining".to_owned(),
-        Phase::Alone => "alone".to_owned(),
-        Phase::Member => format!("member of ~{:.0} peers", standing.size_estimate.max(2.0)),
+impl From<RingStanding> for NetworkState {
+    fn from(standing: RingStanding) -> Self {
+        match standing.phase {
+            Phase::Outside => NetworkState::Outside,
+            Phase::Joining => NetworkState::Joining,
+            Phase::Alone => NetworkState::Alone,
+            Phase::Member => NetworkState::Member {
+                peers: standing.size_estimate.max(2.0).round() as u64,
+            },
+        }
     }
 }

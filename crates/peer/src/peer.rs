@@ -1,46 +1,54 @@
 //! Starting and stopping a peer.
 
 use crate::{
-    absence::Absence,
-    admitter::{AdmitError, Admitter},
     api::{self, Access},
-    aside::Aside,
+    clock::now,
     config::{Config, Consent},
-    content::{ContentDesk, ContentIndex, LocalIndex},
-    crawler::{Crawler, Parts, SwarmParts},
-    fetch::{Fetcher, SetupError},
-    gate::Gaps,
-    handle::{Handle, PageFeed},
-    helped::Helped,
+    crawler::{
+        Crawler, Inbox, Limits, Parts, SwarmParts, UsualSizes,
+        admitter::{AdmitError, Admitter},
+        finding::Finding,
+        writer::Writer,
+    },
+    handle::Handle,
     network::{Network, NetworkError, REMEMBER_EVERY},
-    page::{PageWork, now},
-    preferences_file::{PreferencesError, PreferencesFile},
-    process::Processor,
-    reach::Contactable,
-    reporter::Reporter,
-    resolver::{ResolveError, Resolver},
-    status::{State, Status},
-    steward::Steward,
+    page::{
+        PageWork,
+        aside::Aside,
+        content::{ContentIndex, ContentQueue, LocalIndex},
+        news::PageNews,
+        process::Processor,
+    },
+    report::{
+        page_feed::PageFeed,
+        reporter::Reporter,
+        status::{State, Status},
+    },
+    sink::Sink,
     swarm::{
-        courier::Courier,
-        desk::{Desk, Staff},
+        content::ring_index::{self, RingIndex},
+        lending::borrowed::BorrowedDomains,
+        links::courier::Courier,
         orders::Orders,
-        puller::Puller,
-        ring_index::{self, RingIndex},
-        settling::Settler,
-        sweep::Sweeper,
+        replicas::{puller::Puller, sweep::Sweeper, takeover::Takeover},
+        service::{Answering, PeerService},
         tenancy::Tenancy,
     },
-    throttle::{self, Throttle},
-    writer::Writer,
+    volunteer::{
+        absence::Absence,
+        measure,
+        preferences_file::{PreferencesError, PreferencesFile},
+        steward::Steward,
+    },
 };
 use apoidea_crawl::{Frontier, FrontierConfig, PrivatePace, Refusals, politeness};
+use apoidea_fetch::{Fetcher, Gaps, ResolveError, Resolver, SetupError, Throttle};
 use apoidea_governor::{
     Preferences, SnoozeFor,
     sensors::{self, Senses},
 };
 use apoidea_model::PeerId;
-use apoidea_overlay::SettingOut;
+use apoidea_overlay::{ArcChange, SettingOut};
 use apoidea_store::{
     OpenError, Store,
     archive::{self, Archive, ArchiveError},
@@ -57,7 +65,7 @@ use std::{
 };
 use tokio::{
     net::TcpListener,
-    sync::{Notify, Semaphore, mpsc},
+    sync::{Notify, Semaphore, broadcast::Receiver, mpsc, watch},
     task::JoinHandle,
     time,
 };
@@ -87,7 +95,7 @@ pub struct Peer {
     crawler: JoinHandle<Status>,
     api: JoinHandle<()>,
     memory: JoinHandle<()>,
-    desk: Arc<Desk>,
+    service: Arc<PeerService>,
     swarm: Vec<AbortOnDrop>,
     governing: [JoinHandle<()>; 3],
     writer: thread::JoinHandle<()>,
@@ -154,12 +162,12 @@ impl Peer {
         })?;
         let access =
             Arc::new(Access::open(folder).map_err(|error| StartError::Files(error.to_string()))?);
-        let desk = Arc::new(Desk::default());
+        let service = Arc::new(PeerService::default());
         let network = Arc::new(Network::start(
             &config.network,
             folder,
             store.clone(),
-            desk.clone(),
+            service.clone(),
             setting_out(&config),
         )?);
         let overlay = network.overlay();
@@ -183,95 +191,77 @@ impl Peer {
             folder,
             Arc::new(ring_index),
             throttle.clone(),
-            findings.clone(),
+            sink(&findings, Finding::Page),
         )?);
         let admitter = admitter(&config, &store, overlay.me())?;
-        let (writer, writer_thread) =
-            Writer::start(store.clone(), archive, findings.clone(), steward.watch())
-                .map_err(|error| StartError::Files(format!("cannot start a thread: {error}")))?;
+        let span = archive.as_ref().map(|(_, archive)| archive.span());
+        let (feed, archive_feed) = watch::channel(span.unwrap_or_default());
+        let (writer, writer_thread) = Writer::start(
+            store.clone(),
+            archive,
+            sink(&findings, Finding::Writer),
+            steward.watch(),
+            feed,
+        )
+        .map_err(|error| StartError::Files(format!("cannot start a thread: {error}")))?;
         let (reporter, status) = Reporter::new(now(), network.clone(), steward.clone());
-        let (commands, orders) = mpsc::channel(MAX_COMMANDS);
+        let (commands, command_inbox) = mpsc::channel(MAX_COMMANDS);
+        let (orders, order_inbox) = mpsc::channel(MAX_COMMANDS);
+        let orders = Orders(orders);
         let pages = PageFeed::new();
-        let helped = Helped::open(&store).map_err(AdmitError::from)?;
-        let (puller, bell, sweep) = (
-            Puller::default(),
-            Arc::new(Notify::new()),
-            Arc::new(Notify::new()),
-        );
+        let borrowed = BorrowedDomains::open(&store).map_err(AdmitError::from)?;
+        let swarm = SwarmParts {
+            me: overlay.me(),
+            overlay: overlay.clone(),
+            tenancy: tenancy.clone(),
+            puller: Puller::default(),
+            courier: Arc::new(Notify::new()),
+            sweep: Arc::new(Notify::new()),
+            findings: findings.clone(),
+        };
+        service.open(Answering {
+            overlay: overlay.clone(),
+            store: store.clone(),
+            orders: orders.clone(),
+            tenancy: tenancy.clone(),
+            index,
+            puller: swarm.puller.clone(),
+            large: Default::default(),
+            leaving: Default::default(),
+        });
+        let mut swarm_tasks = start_swarm(&swarm, &store, &orders, changes);
+        swarm_tasks.push(tokio::spawn(ring_index::spread_news(overlay, facts)));
         let crawler = Crawler::recover(Parts {
             frontier: Frontier::new(frontier_config(&config)),
             admitter,
             store: store.clone(),
             writer,
             work,
-            pages: pages.clone(),
-            findings: inbox,
-            commands: orders,
-            reporter,
-            fetches: config.crawl.fetches.as_usize(),
-            allowance: steward.watch(),
-            throttle: throttle.clone(),
-            steward: steward.clone(),
-            helped: helped.clone(),
-            usual_sizes: usual_sizes(&config),
-            swarm: SwarmParts {
-                me: overlay.me(),
-                overlay: overlay.clone(),
-                tenancy: tenancy.clone(),
-                puller: puller.clone(),
-                courier: bell.clone(),
-                sweep: sweep.clone(),
-                findings: findings.clone(),
+            feed: pages.clone(),
+            inbox: Inbox {
+                findings: inbox,
+                commands: command_inbox,
+                orders: order_inbox,
             },
+            reporter,
+            limits: Limits {
+                fetches: config.crawl.fetches.as_usize(),
+                allowance: steward.watch(),
+                throttle: throttle.clone(),
+                steward: steward.clone(),
+                usual: usual_sizes(&config),
+            },
+            borrowed: borrowed.clone(),
+            swarm,
         })?;
         let stop = CancellationToken::new();
-        let orders = Orders(commands.clone());
-        desk.open(Staff {
-            overlay: overlay.clone(),
-            store: store.clone(),
-            orders: orders.clone(),
-            tenancy: tenancy.clone(),
-            index,
-            puller: puller.clone(),
-            large: Default::default(),
-            farewell: Default::default(),
-        });
-        let sweeper = Sweeper {
-            overlay: overlay.clone(),
-            store: store.clone(),
-            tenancy: tenancy.clone(),
-            orders: orders.clone(),
-            puller: puller.clone(),
-            bell: sweep,
-        };
-        let settler = Settler {
-            overlay: overlay.clone(),
-            store: store.clone(),
-            tenancy: tenancy.clone(),
-            orders: orders.clone(),
-            sweeper: sweeper.clone(),
-        };
-        let courier = Courier {
-            overlay: overlay.clone(),
-            store: store.clone(),
-            orders: orders.clone(),
-            findings,
-            bell,
-        };
-        // They work on while the peer leaves, and end with it.
-        let swarm = stop_with(vec![
-            tokio::spawn(puller.run(overlay.clone(), orders)),
-            tokio::spawn(ring_index::spread_news(overlay, facts)),
-            tokio::spawn(sweeper.run()),
-            tokio::spawn(settler.run(changes)),
-            tokio::spawn(courier.run()),
-        ]);
         let handle = Handle {
             commands,
             status,
             pages,
+            archive: archive_feed,
             store,
-            helped,
+            borrowed,
             tenancy,
             network: network.clone(),
             steward: steward.clone(),
@@ -280,13 +270,13 @@ impl Peer {
         let absence = Absence {
             steward: steward.clone(),
             network: network.clone(),
-            orders: Orders(handle.commands.clone()),
+            orders,
             consent: config.consent,
         };
         let governing = [
             tokio::spawn(absence.run(stop.child_token())),
             tokio::spawn(steward.run(stop.child_token())),
-            tokio::spawn(throttle::measure(
+            tokio::spawn(measure::measure(
                 throttle,
                 network.clone(),
                 stop.child_token(),
@@ -302,8 +292,8 @@ impl Peer {
             )),
             crawler: tokio::spawn(crawler.run(stop.child_token())),
             memory: tokio::spawn(remember_peers(network, stop.child_token())),
-            desk,
-            swarm,
+            service,
+            swarm: stop_with(swarm_tasks),
             governing,
             handle,
             address,
@@ -344,16 +334,16 @@ impl Peer {
     /// Stops: finishes what is under way, makes everything durable, frees the folder. Gives the
     /// last status.
     ///
-    /// Among others it leaves gracefully: it sends the links it found to their owners, and answers
+    /// In a swarm it leaves gracefully: it sends the links it found to their owners, and answers
     /// until its successors have taken over.
     pub async fn stop(self) -> Status {
-        let staff = self.desk.staff();
-        let is_among_others = staff.is_some_and(|staff| !staff.tenancy.is_alone());
+        let answering = self.service.answering();
+        let is_in_swarm = answering.is_some_and(|answering| !answering.tenancy.is_alone());
         // What is under way cannot be finished on a disk that cannot be written.
         let can_write = self.handle.status().attention.is_none();
-        let resting = staff
+        let resting = answering
             .filter(|_| can_write)
-            .map(|staff| staff.orders.quiesce());
+            .map(|answering| answering.orders.quiesce());
         let mut stillness = OptionFuture::from(resting).await;
         if let Some(stillness) = &mut stillness {
             let _ = time::timeout(REST_WITHIN, stillness.reached()).await;
@@ -369,10 +359,10 @@ impl Peer {
             let _ = task.await;
         }
         drop(self.swarm);
-        if is_among_others && let Some(staff) = staff {
-            staff.farewell.is_leaving.store(true, Relaxed);
+        if is_in_swarm && let Some(answering) = answering {
+            answering.leaving.is_leaving.store(true, Relaxed);
             self.handle.network.leave().await;
-            let _ = time::timeout(TAKEN_OVER_WITHIN, staff.taken_over()).await;
+            let _ = time::timeout(TAKEN_OVER_WITHIN, answering.taken_over()).await;
         }
         self.handle.network.shut_down().await;
         self.api.abort();
@@ -387,12 +377,12 @@ impl Peer {
             return;
         }
         match self.handle.seed(config.crawl.seeds.clone()).await {
-            Ok(Ok((_, refused))) => {
-                for (url, why) in refused {
+            Ok(Ok(seeded)) => {
+                for (url, why) in seeded.refused {
                     tracing::warn!(%url, why, "the seed is refused");
                 }
             }
-            Ok(Err(why)) => tracing::error!(why, "the seeds could not be written"),
+            Ok(Err(why)) => tracing::error!(%why, "the seeds could not be written"),
             Err(stopped) => tracing::warn!(%stopped, "the seeds were not taken"),
         }
     }
@@ -418,6 +408,53 @@ impl Drop for Announcement {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
+}
+
+/// Takes the news of a part into the crawler's inbox.
+fn sink<N: 'static>(findings: &mpsc::UnboundedSender<Finding>, wrap: fn(N) -> Finding) -> Sink<N> {
+    let findings = findings.clone();
+    Sink::new(move |news| {
+        // A peer that has stopped takes no more news.
+        let _ = findings.send(wrap(news));
+    })
+}
+
+/// Starts the tasks that cross to other peers. They work on while the peer leaves, and end with it.
+fn start_swarm(
+    swarm: &SwarmParts,
+    store: &Store,
+    orders: &Orders,
+    changes: Receiver<ArcChange>,
+) -> Vec<JoinHandle<()>> {
+    let sweeper = Sweeper {
+        overlay: swarm.overlay.clone(),
+        store: store.clone(),
+        tenancy: swarm.tenancy.clone(),
+        orders: orders.clone(),
+        puller: swarm.puller.clone(),
+        bell: swarm.sweep.clone(),
+    };
+    let takeover = Takeover {
+        overlay: swarm.overlay.clone(),
+        store: store.clone(),
+        tenancy: swarm.tenancy.clone(),
+        orders: orders.clone(),
+        sweeper: sweeper.clone(),
+    };
+    let courier = Courier {
+        overlay: swarm.overlay.clone(),
+        store: store.clone(),
+        orders: orders.clone(),
+        delivered: sink(&swarm.findings, Finding::Delivered),
+        bell: swarm.courier.clone(),
+    };
+    let puller = swarm.puller.clone();
+    vec![
+        tokio::spawn(puller.run(swarm.overlay.clone(), orders.clone())),
+        tokio::spawn(sweeper.run()),
+        tokio::spawn(takeover.run(changes)),
+        tokio::spawn(courier.run()),
+    ]
 }
 
 /// A task that ends with the peer.
@@ -468,7 +505,7 @@ fn open_archive(
     let mark = store
         .archive_mark()
         .map_err(|error| StartError::Recover(error.to_string()))?;
-    let options = archive::Options {
+    let options = archive::ArchiveOptions {
         software: format!("Apoidea/{}", env!("CARGO_PKG_VERSION")),
         file_bytes: config.archive.file_mib.mib_as_bytes(),
         quota_bytes: config.archive.quota_mib.mib_as_bytes(),
@@ -479,27 +516,28 @@ fn open_archive(
     Ok(Some((folder, archive)))
 }
 
-fn page_work(
+pub(crate) fn page_work(
     config: &Config,
     folder: &Path,
     index: Arc<dyn ContentIndex>,
     throttle: Arc<Throttle>,
-    findings: mpsc::UnboundedSender<crate::crawler::Finding>,
+    news: Sink<PageNews>,
 ) -> Result<PageWork, StartError> {
-    let contactable = Contactable::new(&config.crawl);
+    let fetching = config.crawl.for_fetching();
+    let contactable = fetching.contactable();
     let aside = Arc::new(Aside::new(folder.to_owned()));
     let floors = Gaps {
         host: politeness::HOST_DELAY,
         address: politeness::ADDRESS_DELAY,
     };
     Ok(PageWork {
-        fetcher: Fetcher::new(&config.crawl, contactable.clone(), floors, throttle)?,
-        resolver: Resolver::new(&config.crawl, contactable)?,
+        fetcher: Fetcher::new(&fetching, contactable.clone(), floors, throttle)?,
+        resolver: Resolver::new(&fetching, contactable)?,
         processor: Processor::new(config.archive.keep),
-        content: ContentDesk::open(index),
+        content: ContentQueue::open(index),
         aside,
         large: Semaphore::new(thread::available_parallelism().map_or(1, NonZero::get)),
-        findings,
+        news,
     })
 }
 
@@ -517,7 +555,7 @@ fn steward(config: &Config, folder: &Path, throttle: Arc<Throttle>) -> Result<St
     ))
 }
 
-fn admitter(config: &Config, store: &Store, me: PeerId) -> Result<Admitter, StartError> {
+pub(crate) fn admitter(config: &Config, store: &Store, me: PeerId) -> Result<Admitter, StartError> {
     let mut refusals = Refusals::default();
     let own: String = config
         .crawl
@@ -544,14 +582,15 @@ fn admitter(config: &Config, store: &Store, me: PeerId) -> Result<Admitter, Star
     )?)
 }
 
-/// Domains in memory, and bytes for seen-filters.
-fn usual_sizes(config: &Config) -> (usize, usize) {
-    let seen_bytes =
-        usize::try_from(config.crawl.seen_memory_mib.mib_as_bytes()).unwrap_or(usize::MAX);
-    (config.crawl.resident_domains.as_usize(), seen_bytes)
+pub(crate) fn usual_sizes(config: &Config) -> UsualSizes {
+    let seen_bytes = config.crawl.seen_memory_mib.mib_as_bytes();
+    UsualSizes {
+        resident: config.crawl.resident_domains.as_usize(),
+        seen_bytes: usize::try_from(seen_bytes).unwrap_or(usize::MAX),
+    }
 }
 
-fn frontier_config(config: &Config) -> FrontierConfig {
+pub(crate) fn frontier_config(config: &Config) -> FrontierConfig {
     let crawl = &config.crawl;
     FrontierConfig {
         fetches: crawl.fetches.as_usize(),

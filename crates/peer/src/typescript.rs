@@ -6,8 +6,9 @@
 //! apoidea-peer typescript` writes it anew.
 
 use crate::{
-    Country, DomainRow, Help, Hour, NetworkStatus, Note, OpenLink, PageEvent, RefusalRequest,
-    RefusedSeed, Role, SeedAnswer, SeedRequest, State, Status, Topic, Totals, Whereabouts,
+    Attention, Country, DomainRow, DomainStatus, Help, Hour, NetworkState, NetworkStatus, Note,
+    OpenLink, PageEvent, PageOutcome, RefusalRequest, RefusedSeed, RobotsStatus, Role, SeedAnswer,
+    SeedRequest, State, Status, StopReason, Topic, Totals, Usage, Whereabouts,
 };
 use apoidea_governor::{
     Allowance, Day, Desktop, Metering, Pace, Power, Preferences, Preset, Priority, Profile, Range,
@@ -34,14 +35,21 @@ fn generated() -> String {
         &config,
         Status,
         State,
+        Attention,
         Totals,
+        Usage,
         PageEvent,
+        PageOutcome,
         DomainRow,
+        DomainStatus,
+        StopReason,
+        RobotsStatus,
         Role,
         Help,
         Hour,
         Note,
         Topic,
+        NetworkState,
         NetworkStatus,
         PeerView,
         Dialler,

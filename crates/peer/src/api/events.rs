@@ -2,8 +2,8 @@
 
 use super::{Api, Problem};
 use crate::{
-    journal::Note,
-    status::{PageEvent, Status},
+    api::journal::Note,
+    report::status::{PageEvent, Status},
 };
 use axum::{
     extract::State,

@@ -1,7 +1,10 @@
 //! What the volunteer wants, asked and set: preferences, pause, snooze, the end.
 
 use super::{Api, Problem};
-use crate::{preferences_file::PreferencesError, status::Status, steward::ChangeError};
+use crate::{
+    report::status::Status,
+    volunteer::{preferences_file::PreferencesError, steward::ChangeError},
+};
 use apoidea_governor::{Preferences, Range, SnoozeFor};
 use axum::{
     Json, Router,

@@ -1,8 +1,9 @@
 //! The status as Prometheus text.
 
 use super::Api;
-use crate::status::Status;
+use crate::report::status::Status;
 use axum::{extract::State, http::header, response::IntoResponse};
+use serde::Serialize;
 use std::{collections::BTreeMap, fmt::Write};
 
 pub(super) async fn text(State(api): State<Api>) -> impl IntoResponse {
@@ -83,13 +84,13 @@ fn render(status: &Status) -> String {
             "archive_bytes",
             "gauge",
             "Bytes in the archive.",
-            status.archive_bytes,
+            status.usage.archive_bytes,
         ),
         (
             "resident_memory_bytes",
             "gauge",
             "Memory in use by the process.",
-            status.memory_bytes,
+            status.usage.memory_bytes,
         ),
     ] {
         let _ = writeln!(
@@ -112,12 +113,14 @@ fn render(status: &Status) -> String {
     out
 }
 
-fn by_reason(out: &mut String, name: &str, help: &str, counts: &BTreeMap<String, u64>) {
+fn by_reason(out: &mut String, name: &str, help: &str, counts: &BTreeMap<impl Serialize, u64>) {
     let _ = writeln!(
         out,
         "# HELP apoidea_{name} {help}\n# TYPE apoidea_{name} counter"
     );
     for (reason, count) in counts {
-        let _ = writeln!(out, "apoidea_{name}{{reason={reason:?}}} {count}");
+        // A code in quotes, as a label wants it.
+        let code = serde_json::to_string(reason).unwrap_or_default();
+        let _ = writeln!(out, "apoidea_{name}{{reason={code}}} {count}");
     }
 }

@@ -7,8 +7,11 @@ mod access;
 mod dashboard;
 mod events;
 mod guard;
+pub(crate) mod history;
+pub(crate) mod journal;
 mod limits;
 mod metrics;
+pub(crate) mod places;
 
 pub use access::Access;
 pub use limits::SnoozeRequest;
@@ -16,12 +19,14 @@ pub use limits::SnoozeRequest;
 use guard::Guard;
 
 use crate::{
-    handle::{Handle, Stopped},
-    history::{History, Hour},
-    journal::{Journal, Note, Topic},
+    api::{
+        history::{History, Hour},
+        journal::{Journal, Note, Topic},
+        places::{Places, Whereabouts},
+    },
+    handle::{Handle, SeedReceipt, Stopped},
     network::NetworkStatus,
-    places::{Places, Whereabouts},
-    status::{DomainRow, PageEvent, Status},
+    report::status::{DomainRow, PageEvent, Status},
 };
 use apoidea_model::{Domain, InvalidDomain, PageUrl, PeerId};
 use axum::{
@@ -195,8 +200,8 @@ async fn seed(
         }
     }
     let seeded = api.handle.seed(urls).await?;
-    let (accepted, refused) =
-        seeded.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why))?;
+    let SeedReceipt { accepted, refused } =
+        seeded.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why.to_string()))?;
     answer.accepted = accepted;
     api.journal.note(
         Topic::Owner,
@@ -299,7 +304,8 @@ async fn refuse(
 ) -> Result<Json<BTreeSet<Domain>>, Problem> {
     let Json(RefusalRequest { domain }) = request?;
     let refused = api.handle.refuse(domain.clone()).await?;
-    let refused = refused.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why))?;
+    let refused =
+        refused.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why.to_string()))?;
     api.journal
         .note(Topic::Owner, format!("You refused {domain}"));
     Ok(Json(refused))
@@ -311,7 +317,8 @@ async fn allow(
 ) -> Result<Json<BTreeSet<Domain>>, Problem> {
     let Json(RefusalRequest { domain }) = request?;
     let refused = api.handle.allow(domain.clone()).await?;
-    let refused = refused.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why))?;
+    let refused =
+        refused.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why.to_string()))?;
     api.journal
         .note(Topic::Owner, format!("You allowed {domain} again"));
     Ok(Json(refused))

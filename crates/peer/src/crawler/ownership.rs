@@ -1,150 +1,60 @@
-//! What changes when the ring moves: domains come, domains go, copies of others are kept up to
-//! date.
+//! Domains that come and go when the ring moves, and replicas of the domains of others.
 
-use super::Crawler;
+use super::{
+    Crawler,
+    admitter::{AdmitError, park},
+    orders::Adoption,
+};
 use crate::{
-    admitter::{AdmitError, decode_state, encode_state, park},
-    page::now,
+    clock::now,
+    state_codec::{decode_state, encode_state},
     swarm::{
-        change::Delta,
-        holdings,
-        orders::SwarmOrder,
+        replicas::{
+            merge,
+            message::{Delta, DeltaAnswer},
+            replica::Replica,
+        },
         tenancy::Claim,
-        value::Value,
-        wire::{DeltaAnswer, LinksAnswer},
     },
 };
 use apoidea_crawl::{DomainState, Event, Stance, Tenure, Versions};
-use apoidea_model::{Domain, LinkBatch, PeerId, Slot, Time};
+use apoidea_model::{Domain, PeerId, Time};
 use apoidea_overlay::Arc as RingArc;
-use apoidea_store::{Commit, Errand, ReadError, Store};
-use std::collections::HashSet;
-use tokio::sync::oneshot;
+use apoidea_store::{Commit, ReadError, Store};
 
 const TENURE_VALUE: &str = "tenure";
 /// Domains read and written at a time.
 const AT_ONCE: usize = 1000;
 
 impl Crawler {
-    pub(super) fn obey_swarm(&mut self, order: SwarmOrder) {
-        let now = now();
-        let obeyed = match order {
-            SwarmOrder::Admit(batch, reply) => self.admit_foreign(batch, reply, now),
-            SwarmOrder::Deltas(deltas, reply) => {
-                let answers = deltas.iter().map(|delta| self.take_delta(delta)).collect();
-                let _ = reply.send(answers);
-                Ok(())
-            }
-            SwarmOrder::Adopt(from, domain, value, reply) => {
-                self.adopt(from, domain, value, reply, now);
-                Ok(())
-            }
-            SwarmOrder::Lose(arc) => self.lose(arc, now),
-            SwarmOrder::Drained(arc, reply) => {
-                let _ = reply.send(self.is_drained(arc));
-                Ok(())
-            }
-            SwarmOrder::Activate(arc, reply) => {
-                let activated = self.activate(arc, now);
-                let _ = reply.send(());
-                activated
-            }
-            SwarmOrder::Forget(domain, versions) => self.forget(&domain, &versions),
-            SwarmOrder::Lease(from, ask, reply) => {
-                self.take_lease(from, ask, reply);
-                Ok(())
-            }
-            SwarmOrder::Leased(from, result) => {
-                self.take_result(from, *result);
-                Ok(())
-            }
-            SwarmOrder::Quiesce(quiescing) => {
-                self.quiescing = Some(quiescing);
-                self.take_allowance();
-                Ok(())
-            }
-        };
-        if let Err(error) = obeyed {
-            self.is_in_trouble(&error);
-        }
-    }
-
-    /// Begins a tenure that is later than all before.
-    pub(super) fn begin_tenure(&mut self, now: Time) -> Result<(), AdmitError> {
-        self.changes.tenure = Tenure::begin(self.parts.swarm.me, now, self.changes.tenure);
+    /// Begins a tenure that is later than all before, and than `seen`.
+    pub(super) fn begin_tenure(&mut self, seen: Tenure, now: Time) -> Result<(), AdmitError> {
+        let tenure = self.ledger.begin_tenure(self.parts.swarm.me, seen, now);
         let mut commit = Commit::new();
-        let bytes = postcard::to_stdvec(&self.changes.tenure).expect("a number always serialises");
+        let bytes = postcard::to_stdvec(&tenure).expect("a number always serialises");
         commit.set_value(TENURE_VALUE, &bytes);
         Ok(self.parts.store.apply(&commit)?)
     }
 
-    /// Answers whoever waits for rest, once there is some: nothing under way, nothing that others
-    /// do not know. It lasts until they have done what they wanted it for.
-    pub(super) fn come_to_rest(&mut self) {
-        if self
-            .quiescing
-            .take_if(|quiescing| quiescing.over.is_cancelled())
-            .is_some()
-        {
-            self.take_allowance();
-        }
-        let is_at_rest =
-            self.parts.frontier.fetching() + self.processing.len() + self.leases.taken() == 0
-                && self.errands.is_empty()
-                && self.done.is_empty()
-                && self.rounds.are_over()
-                && self.changes.is_empty();
-        let waiting = self.quiescing.as_mut().filter(|_| is_at_rest);
-        if let Some(reached) = waiting.and_then(|quiescing| quiescing.reached.take()) {
-            let _ = reached.send(());
-        }
-    }
-
-    fn admit_foreign(
-        &mut self,
-        batch: LinkBatch,
-        reply: oneshot::Sender<LinksAnswer>,
-        now: Time,
-    ) -> Result<(), AdmitError> {
-        let (mut taken, mut declined) = (Vec::new(), Vec::new());
-        for (place, link) in (0..).zip(batch.links) {
-            if self.parts.swarm.tenancy.is_settled(link.url.domain().key()) {
-                taken.push(link);
-            } else {
-                declined.push(place);
-            }
-        }
-        self.totals.received += taken.len() as u64;
-        self.admit(
-            LinkBatch {
-                crawl: batch.crawl,
-                links: taken,
-            },
-            now,
-        )?;
-        self.unacknowledged.push((reply, LinksAnswer { declined }));
-        Ok(())
-    }
-
-    fn take_delta(&mut self, delta: &Delta) -> DeltaAnswer {
+    pub(super) fn take_delta(&mut self, delta: &Delta) -> DeltaAnswer {
         self.apply_delta(delta).unwrap_or_else(|error| {
             tracing::warn!(%error, "a change was not taken in");
             DeltaAnswer::Behind
         })
     }
 
-    /// A change by somebody who takes himself for the owner.
+    /// Takes in a change by a peer that takes itself for the owner.
     fn apply_delta(&mut self, delta: &Delta) -> Result<DeltaAnswer, AdmitError> {
         if self.parts.swarm.tenancy.is_settled(delta.domain.key())
             || self.is_under_way(&delta.domain)
         {
-            return Ok(holdings::compare(
+            return Ok(merge::compare(
                 &self.versions(&delta.domain)?,
                 &delta.versions,
             ));
         }
         let mut commit = Commit::new();
-        let answer = holdings::apply(&self.parts.store, delta, &mut commit)?;
+        let answer = merge::apply(&self.parts.store, delta, &mut commit)?;
         self.parts.store.apply(&commit)?;
         if answer == DeltaAnswer::Applied {
             self.parts.admitter.forget_filter(&delta.domain);
@@ -155,93 +65,79 @@ impl Crawler {
     fn versions(&self, domain: &Domain) -> Result<Versions, ReadError> {
         match self.parts.frontier.state(domain) {
             Some(state) => Ok(state.versions.clone()),
-            None => holdings::versions(&self.parts.store, domain),
+            None => merge::versions(&self.parts.store, domain),
         }
     }
 
-    /// Takes in a copy of another peer, now or when nothing of the domain is under way.
-    fn adopt(
-        &mut self,
-        from: PeerId,
-        domain: Domain,
-        value: Box<Value>,
-        reply: oneshot::Sender<()>,
-        now: Time,
-    ) {
+    /// Takes in a replica of another peer, now or when nothing of the domain is under way.
+    pub(super) fn adopt(&mut self, domain: Domain, adoption: Adoption, now: Time) {
         if self.is_under_way(&domain) {
             self.parts.frontier.retire(&domain, now);
-            self.adoptions.insert(domain, (from, value, reply));
+            self.adoptions.insert(domain, adoption);
             return;
         }
-        if let Err(error) = self.adopt_now(from, &domain, *value, now) {
-            self.is_in_trouble(&error);
+        let Adoption {
+            from,
+            replica,
+            reply,
+        } = adoption;
+        if let Err(error) = self.adopt_now(from, &domain, *replica, now) {
+            self.note_trouble(&error);
         }
         let _ = reply.send(());
     }
 
-    /// Nothing of a domain is under way any more.
-    pub(super) fn left_memory(&mut self, domain: &Domain) {
-        if self.is_foreign(domain) {
-            self.release_done();
-        }
-        self.adopt_if_waiting(domain);
-    }
-
-    fn adopt_if_waiting(&mut self, domain: &Domain) {
+    /// Takes in the replica that waited for a domain to leave memory.
+    pub(super) fn adopt_if_waiting(&mut self, domain: &Domain) {
         if self.is_under_way(domain) {
             return;
         }
-        if let Some((from, value, reply)) = self.adoptions.remove(domain) {
-            self.adopt(from, domain.clone(), value, reply, now());
+        if let Some(adoption) = self.adoptions.remove(domain) {
+            self.adopt(domain.clone(), adoption, now());
         }
-    }
-
-    pub(super) fn is_under_way(&self, domain: &Domain) -> bool {
-        self.parts.frontier.is_resident(domain)
-            || self.processing.has(domain)
-            || self.parking.contains_key(domain)
     }
 
     fn adopt_now(
         &mut self,
         from: PeerId,
         domain: &Domain,
-        value: Value,
+        replica: Replica,
         now: Time,
     ) -> Result<(), AdmitError> {
         let mine = self.parts.admitter.load_state(domain)?;
-        let stance = mine.versions.stance(&value.versions);
+        let stance = mine.versions.stance(&replica.versions);
         if matches!(stance, Stance::Same | Stance::Skip) {
             return Ok(());
         }
-        let theirs = match value.check(domain, now) {
+        let theirs = match replica.check(domain, now) {
             Ok(theirs) => theirs,
             Err(error) => {
-                tracing::warn!(%domain, ?from, %error, "a copy was refused");
+                tracing::warn!(%domain, ?from, %error, "a replica was refused");
                 return Ok(());
             }
         };
         let claim = self.parts.swarm.tenancy.claim(domain.key());
-        if theirs.state.versions.latest() > self.changes.tenure && claim != Claim::Foreign {
-            self.changes.tenure = theirs.state.versions.latest();
-            self.begin_tenure(now)?;
+        let latest = theirs.state.versions.latest();
+        if latest > self.ledger.tenure() && claim != Claim::Foreign {
+            self.begin_tenure(latest, now)?;
         }
         let (store, mut commit) = (self.parts.store.clone(), Commit::new());
-        let waited = mine.counters.queued;
+        let waited = self.waiting_at(domain, &mine);
         let state = match stance {
-            Stance::Merge => holdings::merge(&store, domain, mine, theirs, now, &mut commit)?,
-            _ => holdings::replace(domain, theirs, now, &mut commit),
+            Stance::Merge => merge::merge(&store, domain, mine, theirs, now, &mut commit)?,
+            _ => merge::replace(domain, theirs, now, &mut commit),
         };
         if claim == Claim::Settled {
-            let queued = &mut self.parts.admitter.queued;
-            *queued = (*queued + state.counters.queued).saturating_sub(waited);
+            let waiting = self.waiting_at(domain, &state);
+            self.parts.admitter.note_entered(waiting);
+            self.parts.admitter.note_left(waited);
             self.start_crawling(domain, state, now, &mut commit);
         }
         store.apply(&commit)?;
         self.parts.admitter.forget_filter(domain);
         if stance == Stance::Merge {
-            // Nobody else may know all of it.
-            self.changes.note_joined(domain);
+            // No other peer may know all of it.
+            self.ledger.note_merged(domain);
             self.save_soon();
         }
         if claim == Claim::Settled {
@@ -250,8 +146,7 @@ impl Crawler {
         Ok(())
     }
 
-    /// Puts a domain among those whose turn comes. Whoever crawled it before may have asked a
-    /// moment ago.
+    /// Puts a domain among those whose turn comes. The last owner may have asked a moment ago.
     fn start_crawling(
         &mut self,
         domain: &Domain,
@@ -273,16 +168,8 @@ impl Crawler {
         );
     }
 
-    /// Parks a domain, unless it is somebody else's now.
-    pub(super) fn park_or_release(&self, commit: &mut Commit, domain: &Domain, wake: Time) {
-        match self.parts.swarm.tenancy.claim(domain.key()) {
-            Claim::Foreign => commit.unpark(domain),
-            Claim::Settled | Claim::Unsettled => park(commit, domain, wake),
-        }
-    }
-
     /// Domains of this arc are not this peer's any more.
-    fn lose(&mut self, arc: RingArc, now: Time) -> Result<(), AdmitError> {
+    pub(super) fn lose(&mut self, arc: RingArc, now: Time) -> Result<(), AdmitError> {
         let residents: Vec<Domain> = self
             .parts
             .frontier
@@ -301,7 +188,7 @@ impl Crawler {
             {
                 commit.unpark(domain);
             }
-            Ok(state.counters.queued)
+            Ok(crawler.waiting_at(domain, &state))
         })?;
         self.release_done();
         Ok(())
@@ -311,19 +198,19 @@ impl Crawler {
         self.parts.swarm.tenancy.claim(domain.key()) == Claim::Foreign
     }
 
-    /// Is nothing of the arc under way, and none of it this peer's?
-    fn is_drained(&self, arc: RingArc) -> bool {
+    /// Is no domain of the arc, other than this peer's own, under way?
+    pub(super) fn is_drained(&self, arc: RingArc) -> bool {
         let is_busy = |domain: &Domain| arc.contains(domain.key()) && self.is_foreign(domain);
         let residents = self.parts.frontier.residents().map(|(domain, _)| domain);
         !residents
-            .chain(self.processing.domains())
+            .chain(self.pages.domains())
             .chain(self.parking.keys())
             .any(is_busy)
     }
 
     /// Domains of this arc are this peer's to crawl.
-    fn activate(&mut self, arc: RingArc, now: Time) -> Result<(), AdmitError> {
-        self.begin_tenure(now)?;
+    pub(super) fn activate(&mut self, arc: RingArc, now: Time) -> Result<(), AdmitError> {
+        self.begin_tenure(Tenure::default(), now)?;
         self.look_through(|crawler, domain, mut state, commit| {
             let is_ours =
                 arc.contains(domain.key()) && crawler.parts.swarm.tenancy.is_settled(domain.key());
@@ -331,14 +218,14 @@ impl Crawler {
                 && !crawler.is_under_way(domain)
                 && crawler.parts.store.wake(domain)?.is_none()
             {
-                // As a copy its queue was only estimated.
+                // Of a replica the queue was only estimated.
                 state.counters.queued = crawler.parts.store.queue_length(domain)?;
                 commit.put_domain(domain, encode_state(&state));
-                let queued = state.counters.queued;
+                let waiting = crawler.waiting_at(domain, &state);
                 crawler.start_crawling(domain, state, now, commit);
-                return Ok(queued);
+                return Ok(waiting);
             }
-            Ok(state.counters.queued)
+            Ok(crawler.waiting_at(domain, &state))
         })?;
         self.take_up_errands(now)?;
         self.parts.frontier.handle(Event::Parked { wake: now }, now);
@@ -346,59 +233,16 @@ impl Crawler {
         Ok(())
     }
 
-    /// Carries out what the last owners of this peer's domains have left undone.
-    fn take_up_errands(&mut self, now: Time) -> Result<(), AdmitError> {
-        let mut last: Option<Errand> = None;
-        loop {
-            let some = self.parts.store.errands(last.as_ref(), AT_ONCE)?;
-            let Some(end) = some.last().cloned() else {
-                return Ok(());
-            };
-            last = Some(end);
-            let tenancy = self.parts.swarm.tenancy.clone();
-            let mine = some
-                .into_iter()
-                .filter(|errand| tenancy.is_settled(errand.domain.key()));
-            self.take_up(mine.collect(), now)?;
-        }
-    }
-
-    /// Puts the links of errands into the outbox, unless they are there already.
-    fn take_up(&mut self, errands: Vec<Errand>, now: Time) -> Result<(), AdmitError> {
-        if errands.is_empty() {
-            return Ok(());
-        }
-        let under_way: HashSet<(Domain, Slot)> = self.errands.values().cloned().collect();
-        for Errand {
-            domain,
-            slot,
-            links,
-        } in errands
-        {
-            if under_way.contains(&(domain.clone(), slot)) {
-                continue;
-            }
-            match self.send_out(links, now)? {
-                Some(record) => _ = self.errands.insert(record, (domain, slot)),
-                None => self.delivered.note(domain, slot),
-            }
-        }
-        Ok(())
-    }
-
-    /// Goes through all domains known, and adds up what waits at those that are this peer's: `each`
-    /// says how much.
+    /// Goes through all known domains, and adds up the URLs that wait at this peer's own: `each` says
+    /// how many.
     fn look_through(
         &mut self,
         mut each: impl FnMut(&mut Self, &Domain, DomainState, &mut Commit) -> Result<u64, AdmitError>,
     ) -> Result<(), AdmitError> {
-        let (mut after, mut queued, mut owned) = (None, 0, 0);
-        loop {
-            let page = self.parts.store.domains("", after.as_ref(), AT_ONCE)?;
-            let is_last = page.len() < AT_ONCE;
-            after = page.last().map(|(domain, _)| domain.clone());
+        let (mut queued, mut owned) = (0, 0);
+        for batch in self.parts.store.domain_batches(AT_ONCE) {
             let mut commit = Commit::new();
-            for (domain, bytes) in page {
+            for (domain, bytes) in batch? {
                 let state = match self.parts.frontier.state(&domain) {
                     Some(state) => state.clone(),
                     None => decode_state(&domain, &bytes),
@@ -410,20 +254,28 @@ impl Crawler {
                 }
             }
             self.parts.store.apply(&commit)?;
-            if is_last {
-                break;
-            }
         }
-        self.parts.admitter.queued = queued;
+        self.parts.admitter.set_queued(queued);
         self.owned = owned;
         Ok(())
     }
 
-    /// Drops a copy that others hold now.
-    fn forget(&mut self, domain: &Domain, versions: &Versions) -> Result<(), AdmitError> {
+    /// URLs that wait for their turn at a domain. A stopped one has none, once it has left memory.
+    fn waiting_at(&self, domain: &Domain, state: &DomainState) -> u64 {
+        match state.stopped() {
+            Some(_) if !self.parts.frontier.is_resident(domain) => 0,
+            _ => state.counters.queued,
+        }
+    }
+
+    /// Drops a replica that others have now.
+    pub(super) fn forget(
+        &mut self,
+        domain: &Domain,
+        versions: &Versions,
+    ) -> Result<(), AdmitError> {
         let is_the_same = self.versions(domain)? == *versions;
-        let is_told =
-            !self.changes.has(domain) && !self.done.iter().any(|done| done.domain == *domain);
+        let is_told = !self.ledger.has(domain) && !self.pages.has_untold(domain);
         if is_the_same && is_told && self.is_foreign(domain) && !self.is_under_way(domain) {
             let mut commit = Commit::new();
             commit.forget_domain(domain);
@@ -440,4 +292,306 @@ pub(super) fn last_tenure(store: &Store) -> Result<Tenure, ReadError> {
     Ok(stored
         .and_then(|bytes| postcard::from_bytes(&bytes).ok())
         .unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        crawler::testing::{At, TestCrawler, link, other, page, pending, url},
+        swarm::orders::SwarmOrder,
+    };
+    use apoidea_crawl::{Outcome, PageLinks, Step};
+    use apoidea_model::CrawlId;
+    use tokio::sync::oneshot;
+
+    /// A tenure of another peer, so many minutes ago.
+    fn tenure(minutes_ago: u64) -> Tenure {
+        let began = Time::from_millis(now().as_millis() - 60_000 * minutes_ago);
+        Tenure::begin(other(), began, Tenure::default())
+    }
+
+    fn versions(tenure: Tenure, count: u32) -> Versions {
+        let mut versions = Versions::default();
+        (0..count).for_each(|_| _ = versions.advance(tenure));
+        versions
+    }
+
+    /// A change by another owner from one version to another, which puts these pages.
+    fn delta(domain: &Domain, tenure: Tenure, base: u32, version: u32, puts: &[usize]) -> Delta {
+        Delta {
+            step: Step {
+                tenure,
+                base,
+                version,
+            },
+            puts: puts
+                .iter()
+                .map(|&number| pending(domain, number, number as u64))
+                .collect(),
+            ..Delta::announcement(domain.clone(), versions(tenure, version))
+        }
+    }
+
+    /// The replica of a peer that has admitted these pages.
+    fn replica(domain: &Domain, tenure: Tenure, pages: &[usize]) -> Replica {
+        replica_after(domain, &delta(domain, tenure, 0, 1, pages))
+    }
+
+    /// The replica of a peer that has taken in one change.
+    fn replica_after(domain: &Domain, delta: &Delta) -> Replica {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), Default::default()).unwrap();
+        let mut commit = Commit::new();
+        merge::apply(&store, delta, &mut commit).unwrap();
+        store.commit(&commit).unwrap();
+        Replica::read(&store, domain).unwrap().unwrap()
+    }
+
+    async fn activate(crawler: &mut TestCrawler) {
+        let (reply, done) = oneshot::channel();
+        let order = SwarmOrder::Activate(TestCrawler::everything(), reply);
+        crawler.order_swarm(order).await;
+        done.await.unwrap();
+    }
+
+    async fn is_drained(crawler: &mut TestCrawler) -> bool {
+        let (reply, answer) = oneshot::channel();
+        let order = SwarmOrder::Drained(TestCrawler::everything(), reply);
+        crawler.order_swarm(order).await;
+        answer.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_replica_takes_a_change_that_it_lacks_and_notices_all_others() {
+        let mut crawler = TestCrawler::in_swarm();
+        let (foreign, owner) = (crawler.foreign(0), tenure(5));
+        let answer = crawler.delta(delta(&foreign, owner, 0, 1, &[1, 2])).await;
+        assert_eq!(answer, DeltaAnswer::Applied);
+        assert_eq!(crawler.waiting(&foreign), ["/1", "/2"]);
+        let later = crawler.delta(delta(&foreign, owner, 2, 3, &[9])).await;
+        assert_eq!(later, DeltaAnswer::Behind);
+        let next = crawler.delta(delta(&foreign, owner, 1, 2, &[3])).await;
+        assert_eq!(next, DeltaAnswer::Applied);
+        let old = crawler.delta(delta(&foreign, owner, 0, 1, &[7])).await;
+        assert_eq!(old, DeltaAnswer::Ahead);
+        let another = crawler.delta(delta(&foreign, tenure(4), 0, 1, &[8])).await;
+        assert_eq!(another, DeltaAnswer::Apart);
+        assert_eq!(crawler.waiting(&foreign), ["/1", "/2", "/3"]);
+        assert_eq!(crawler.store().wake(&foreign).unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_change_to_an_own_domain_is_only_compared() {
+        let mut crawler = TestCrawler::in_swarm();
+        let own = crawler.own(0);
+        let unknown = crawler.delta(delta(&own, tenure(5), 0, 1, &[1])).await;
+        assert_eq!(
+            (unknown, crawler.queue(&own)),
+            (DeltaAnswer::Behind, vec![])
+        );
+        crawler.admit(&[url(&own, 2)]);
+        let apart = crawler.delta(delta(&own, tenure(5), 0, 1, &[1])).await;
+        assert_eq!(apart, DeltaAnswer::Apart);
+        assert_eq!(crawler.waiting(&own), ["/2"]);
+    }
+
+    #[tokio::test]
+    async fn a_replica_of_an_own_domain_is_adopted_and_crawled() {
+        let mut crawler = TestCrawler::in_swarm();
+        let own = crawler.own(0);
+        let replica = replica(&own, tenure(5), &[1, 2]);
+        let mut adopted = crawler.adopt_replica(&own, replica).await;
+        assert!(adopted.try_recv().is_ok());
+        assert_eq!(crawler.waiting(&own), ["/1", "/2"]);
+        assert_eq!(crawler.parts.admitter.queued(), 2);
+        let wake = crawler.store().wake(&own).unwrap().expect("its turn comes");
+        assert!(wake > now(), "its last owner may have asked a moment ago");
+        assert!(crawler.ledger.tenure() > tenure(5));
+    }
+
+    #[tokio::test]
+    async fn a_replica_waits_until_its_domain_has_left_memory() {
+        let mut crawler = TestCrawler::in_swarm();
+        let own = crawler.own(0);
+        let pending = crawler.fetching(&own, 1).await;
+        let replica = replica(&own, tenure(5), &[7]);
+        let mut adopted = crawler.adopt_replica(&own, replica).await;
+        crawler.fetched(&pending, Outcome::Page).await;
+        crawler.pump();
+        assert!(adopted.try_recv().is_err(), "a page is in processing");
+        assert_eq!(crawler.waiting(&own), ["/0"]);
+        let processed = crate::crawler::testing::processed(&pending, &[]);
+        let news = crate::page::news::PageNews::Processed(page(&pending), processed);
+        crawler.tell_page(news).await;
+        crawler.write().await;
+        assert!(adopted.try_recv().is_ok());
+        assert_eq!(crawler.waiting(&own), ["/7"]);
+        crawler.save().await;
+        let told = crawler.told();
+        assert!(told.iter().any(|delta| delta.domain == own));
+    }
+
+    #[tokio::test]
+    async fn the_errands_of_an_adopted_replica_are_carried_out() {
+        let mut crawler = TestCrawler::in_swarm();
+        let (own, foreign) = (crawler.own(0), crawler.foreign(0));
+        let links = PageLinks {
+            slot: pending(&own, 1, 1).slot,
+            crawl: CrawlId::OPEN,
+            links: vec![link(&url(&foreign, 6))],
+        };
+        let with_errand = Delta {
+            errands: vec![links],
+            ..delta(&own, tenure(5), 0, 1, &[2])
+        };
+        let replica = replica_after(&own, &with_errand);
+        crawler.adopt_replica(&own, replica).await;
+        assert_eq!(crawler.outgoing(), [format!("http://{foreign}/6")]);
+        let record = crawler.outbox()[0].sequence;
+        crawler.delivered(record).await;
+        assert_eq!(crawler.errands(), []);
+    }
+
+    #[tokio::test]
+    async fn an_older_replica_changes_nothing() {
+        let mut crawler = TestCrawler::in_swarm();
+        let (foreign, owner) = (crawler.foreign(0), tenure(5));
+        crawler.delta(delta(&foreign, owner, 0, 2, &[1, 2])).await;
+        let old = replica(&foreign, owner, &[9]);
+        crawler.adopt_replica(&foreign, old).await;
+        assert_eq!(crawler.waiting(&foreign), ["/1", "/2"]);
+    }
+
+    #[tokio::test]
+    async fn a_merged_domain_is_announced_to_the_replicas() {
+        let mut crawler = TestCrawler::in_swarm();
+        let (own, owner) = (crawler.own(0), tenure(5));
+        crawler.admit(&[url(&own, 1)]);
+        crawler.save().await;
+        crawler.told();
+        crawler
+            .adopt_replica(&own, replica(&own, owner, &[2]))
+            .await;
+        assert_eq!(crawler.queue(&own).len(), 2);
+        assert_eq!(crawler.parts.admitter.queued(), 2);
+        crawler.save().await;
+        let [announced] = &crawler.told()[..] else {
+            panic!("one domain is announced");
+        };
+        assert_eq!((&announced.domain, announced.puts.len()), (&own, 0));
+        let mine = crawler.state_of(&own).versions;
+        assert!(mine == announced.versions && mine.contain(&versions(owner, 1)));
+    }
+
+    #[tokio::test]
+    async fn a_lost_domain_ends_its_page_and_goes() {
+        let mut crawler = TestCrawler::in_swarm();
+        let own = crawler.own(0);
+        let pending = crawler.fetching(&own, 3).await;
+        crawler.save().await;
+        crawler.told();
+        crawler.lose_everything();
+        crawler
+            .order_swarm(SwarmOrder::Lose(TestCrawler::everything()))
+            .await;
+        assert!(!is_drained(&mut crawler).await);
+        assert_eq!(crawler.parts.admitter.queued(), 0);
+        crawler.processed(&pending, &[url(&own, 9)]).await;
+        crawler.pump();
+        assert!(!is_drained(&mut crawler).await, "a page is being written");
+        crawler.write().await;
+        crawler.pump();
+        assert!(is_drained(&mut crawler).await);
+        assert_eq!(crawler.parts.frontier.fetching(), 0);
+        assert_eq!(crawler.store().wake(&own).unwrap(), None);
+        assert_eq!(crawler.waiting(&own), ["/1", "/2"]);
+        assert_eq!(crawler.outgoing(), [format!("http://{own}/9")]);
+        crawler.save().await;
+        let told = crawler.told();
+        assert!(told.iter().any(|delta| delta.removes == [pending.slot]));
+    }
+
+    #[tokio::test]
+    async fn a_lost_domain_goes_with_its_done_pages_though_their_round_is_not_held() {
+        let mut crawler = TestCrawler::in_swarm();
+        let (here, there) = (crawler.own(0), crawler.own(1));
+        let busy = |_, _, _| Err(apoidea_overlay::RequestError::Busy);
+        crawler.ring.answer_with(busy);
+        let pending = crawler.fetching(&here, 1).await;
+        crawler.processed(&pending, &[url(&there, 5)]).await;
+        crawler.pump();
+        crawler.write().await;
+        crawler.hand_in().await;
+        assert_eq!(crawler.stage(&pending), Some(At::Done));
+        let before = crawler.state_of(&here).versions;
+        crawler.lose_everything();
+        crawler
+            .order_swarm(SwarmOrder::Lose(TestCrawler::everything()))
+            .await;
+        assert_eq!(crawler.stage(&pending), None);
+        let after = crawler.state_of(&here).versions;
+        assert!(
+            after.contain(&before) && after != before,
+            "the owner sees it"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_gained_domain_is_crawled_and_counted_by_its_queue() {
+        let mut crawler = TestCrawler::in_swarm();
+        let (foreign, owner) = (crawler.foreign(0), tenure(5));
+        crawler
+            .delta(delta(&foreign, owner, 0, 1, &[1, 2, 3]))
+            .await;
+        let removed = Delta {
+            removes: vec![pending(&foreign, 1, 1).slot, pending(&foreign, 8, 8).slot],
+            ..delta(&foreign, owner, 1, 2, &[])
+        };
+        crawler.delta(removed).await;
+        assert_eq!(crawler.state_of(&foreign).counters.queued, 1, "an estimate");
+        let before = crawler.ledger.tenure();
+        crawler.gain_everything();
+        activate(&mut crawler).await;
+        assert_eq!(crawler.state_of(&foreign).counters.queued, 2);
+        assert_eq!((crawler.parts.admitter.queued(), crawler.owned), (2, 1));
+        assert!(crawler.store().wake(&foreign).unwrap().is_some());
+        assert!(crawler.ledger.tenure() > before);
+    }
+
+    #[tokio::test]
+    async fn a_stopped_domain_does_not_count_as_waiting() {
+        let mut crawler = TestCrawler::in_swarm();
+        let (own, another) = (crawler.own(0), crawler.own(1));
+        let pending = crawler.fetching(&own, 3).await;
+        crawler.admit(&[url(&another, 1)]);
+        crawler.fetched(&pending, Outcome::Challenge).await;
+        crawler.pump();
+        crawler.save().await;
+        assert!(crawler.state_of(&own).stopped().is_some());
+        assert_eq!(crawler.queue(&own).len(), 2);
+        assert_eq!(crawler.parts.admitter.queued(), 1);
+        activate(&mut crawler).await;
+        assert_eq!(crawler.parts.admitter.queued(), 1);
+        assert_eq!(crawler.store().wake(&own).unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn only_a_replica_that_others_have_just_like_this_is_forgotten() {
+        let mut crawler = TestCrawler::in_swarm();
+        let (own, foreign, owner) = (crawler.own(0), crawler.foreign(0), tenure(5));
+        crawler.admit(&[url(&own, 1)]);
+        crawler.delta(delta(&foreign, owner, 0, 2, &[1, 2])).await;
+        crawler.save().await;
+        let mine = crawler.state_of(&own).versions;
+        for (domain, versions) in [(&own, mine), (&foreign, versions(owner, 1))] {
+            let forget = SwarmOrder::Forget(domain.clone(), versions);
+            crawler.order_swarm(forget).await;
+            assert!(crawler.store().domain(domain).unwrap().is_some());
+        }
+        let forget = SwarmOrder::Forget(foreign.clone(), versions(owner, 2));
+        crawler.order_swarm(forget).await;
+        assert_eq!(crawler.store().domain(&foreign).unwrap(), None);
+        assert_eq!(crawler.queue(&foreign), []);
+    }
 }

@@ -1,0 +1,64 @@
+//! Carrying out the orders of the swarm.
+
+use super::{Crawler, admitter::AdmitError};
+use crate::{
+    clock::now,
+    swarm::{orders::SwarmOrder, replicas::replica::Replica},
+};
+use apoidea_model::PeerId;
+use tokio::sync::oneshot;
+
+/// A replica of another peer that waits to be taken in.
+pub(super) struct Adoption {
+    pub from: PeerId,
+    pub replica: Box<Replica>,
+    pub reply: oneshot::Sender<()>,
+}
+
+impl Crawler {
+    pub(super) async fn obey_swarm(&mut self, order: SwarmOrder) {
+        match order {
+            SwarmOrder::Borrow(owner, borrow, reply) => self.borrow(owner, borrow, reply),
+            SwarmOrder::Result(helper, result) => self.take_result(helper, *result).await,
+            order => {
+                if let Err(error) = self.change_domains(order) {
+                    self.note_trouble(&error);
+                }
+            }
+        }
+    }
+
+    /// Carries out an order that changes what is known of domains.
+    fn change_domains(&mut self, order: SwarmOrder) -> Result<(), AdmitError> {
+        let now = now();
+        match order {
+            SwarmOrder::Admit(batch, reply) => self.admit_foreign(batch, reply, now)?,
+            SwarmOrder::Deltas(deltas, reply) => {
+                let answers = deltas.iter().map(|delta| self.take_delta(delta)).collect();
+                let _ = reply.send(answers);
+            }
+            SwarmOrder::Adopt(from, domain, replica, reply) => {
+                let adoption = Adoption {
+                    from,
+                    replica,
+                    reply,
+                };
+                self.adopt(domain, adoption, now);
+            }
+            SwarmOrder::Lose(arc) => self.lose(arc, now)?,
+            SwarmOrder::Drained(arc, reply) => drop(reply.send(self.is_drained(arc))),
+            SwarmOrder::Activate(arc, reply) => {
+                let activated = self.activate(arc, now);
+                let _ = reply.send(());
+                activated?;
+            }
+            SwarmOrder::Forget(domain, versions) => self.forget(&domain, &versions)?,
+            SwarmOrder::Quiesce(quiescing) => {
+                self.quiescing = Some(quiescing);
+                self.take_allowance();
+            }
+            SwarmOrder::Borrow(..) | SwarmOrder::Result(..) => {}
+        }
+        Ok(())
+    }
+}

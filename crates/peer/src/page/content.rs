@@ -1,0 +1,269 @@
+//! "Is this content known?" (Apoidea §2.2, Seen-Content)
+//!
+//! The question goes to whoever is responsible for the content's hash, in batches. [`ContentIndex`]
+//! is the interface the whole ring answers through; [`LocalIndex`] is the part of the answer that
+//! lies with this peer.
+
+use apoidea_crawl::Novelty;
+use apoidea_model::{ContentHash, PageUrl, Time, Visit};
+use apoidea_store::{Commit, Fact, Store};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::{
+    sync::{Semaphore, mpsc, oneshot},
+    time,
+};
+
+/// Most questions in one batch.
+const MAX_BATCH: usize = 256;
+/// Batches that are being answered at the same time; an owner that does not answer must not hold up
+/// the others.
+const PARALLEL: usize = 16;
+
+/// A page whose content is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sight {
+    /// What it says.
+    pub content: ContentHash,
+    /// Where.
+    pub page: PageUrl,
+    /// When.
+    pub time: Time,
+}
+
+/// The answer. An index knows nothing of earlier visits, so it never says that a page is unchanged;
+/// [`crate::page::PageWork`] does.
+pub(crate) type Verdict = Novelty<Fact>;
+
+/// A sight that somebody waits to have judged.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub sight: Sight,
+    reply: oneshot::Sender<Verdict>,
+}
+
+impl Question {
+    pub(crate) fn answer(self, verdict: Verdict) {
+        // Whoever asked may have gone.
+        let _ = self.reply.send(verdict);
+    }
+}
+
+/// Answers questions about content.
+pub(crate) trait ContentIndex: Send + Sync + 'static {
+    /// Decides, each as soon as it can be decided, and remembers the sights that are new.
+    fn judge(&self, questions: Vec<Question>) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
+    /// How long questions collect before they are asked.
+    fn collects_for(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// The facts this peer keeps.
+pub(crate) struct LocalIndex {
+    store: Store,
+    /// Of two who show the same content at once, one is told that it is new.
+    turn: Mutex<()>,
+    /// New facts, for the holders of copies. What does not fit is found when everything is
+    /// compared.
+    news: mpsc::Sender<(ContentHash, Fact)>,
+}
+
+impl LocalIndex {
+    pub(crate) fn new(store: Store, news: mpsc::Sender<(ContentHash, Fact)>) -> Self {
+        LocalIndex {
+            store,
+            turn: Mutex::new(()),
+            news,
+        }
+    }
+
+    /// Answers at once.
+    pub(crate) fn answer(&self, questions: Vec<Question>) {
+        let sights: Vec<Sight> = questions
+            .iter()
+            .map(|question| question.sight.clone())
+            .collect();
+        let verdicts = self.judge_now(&sights);
+        questions
+            .into_iter()
+            .zip(verdicts)
+            .for_each(|(question, verdict)| question.answer(verdict));
+    }
+
+    /// Judges one after the other, so that of two equal pages in one batch the first wins. What
+    /// cannot be read or remembered counts as new: a copy too many is better than a page lost.
+    pub(crate) fn judge_now(&self, sights: &[Sight]) -> Vec<Verdict> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut verdicts = Vec::with_capacity(sights.len());
+        let mut commit = Commit::new();
+        for (i, sight) in sights.iter().enumerate() {
+            let earlier = sights[..i]
+                .iter()
+                .position(|other| other.content == sight.content);
+            let fact = match earlier {
+                Some(earlier) => Some(match &verdicts[earlier] {
+                    Verdict::Duplicate(fact) => Fact::clone(fact),
+                    Verdict::New | Verdict::Unchanged => sights[earlier].fact(),
+                }),
+                None => self.store.fact(&sight.content).ok().flatten(),
+            };
+            if fact.is_none() {
+                commit.put_fact(&sight.content, sight.fact());
+                let _ = self.news.try_send((sight.content, sight.fact()));
+            }
+            let first = fact.as_ref().map(|fact| (&fact.page, fact.clone()));
+            let visit = Visit::First;
+            verdicts.push(Verdict::of(&sight.page, &visit, &sight.content, first));
+        }
+        if let Err(error) = self.store.apply(&commit) {
+            tracing::warn!(%error, "content facts were not remembered");
+        }
+        verdicts
+    }
+}
+
+impl Sight {
+    fn fact(&self) -> Fact {
+        Fact {
+            page: self.page.clone(),
+            time: self.time,
+        }
+    }
+}
+
+/// Collects questions into batches.
+#[derive(Clone)]
+pub(crate) struct ContentQueue(mpsc::Sender<Question>);
+
+impl ContentQueue {
+    /// Opens a queue before an index. While one batch is being answered the next one collects, so a
+    /// busy crawl asks in large batches and a quiet one without delay.
+    pub(crate) fn open(index: Arc<dyn ContentIndex>) -> Self {
+        let (questions, inbox) = mpsc::channel(MAX_BATCH);
+        tokio::spawn(answer(index, inbox));
+        ContentQueue(questions)
+    }
+
+    /// Asks about one page.
+    pub(crate) async fn ask(&self, sight: Sight) -> Verdict {
+        let (reply, verdict) = oneshot::channel();
+        // A queue that is gone means the peer is stopping: the page will be fetched and asked about
+        // again.
+        if self.0.send(Question { sight, reply }).await.is_err() {
+            return Verdict::New;
+        }
+        verdict.await.unwrap_or(Verdict::New)
+    }
+}
+
+async fn answer(index: Arc<dyn ContentIndex>, mut inbox: mpsc::Receiver<Question>) {
+    let places = Arc::new(Semaphore::new(PARALLEL));
+    let mut batch = Vec::new();
+    while inbox.recv_many(&mut batch, MAX_BATCH).await > 0 {
+        let collects_for = index.collects_for();
+        if collects_for.is_zero() {
+            index.judge(std::mem::take(&mut batch)).await;
+            continue;
+        }
+        time::sleep(collects_for).await;
+        while batch.len() < MAX_BATCH
+            && let Ok(question) = inbox.try_recv()
+        {
+            batch.push(question);
+        }
+        let Ok(place) = places.clone().acquire_owned().await else {
+            return;
+        };
+        let (index, batch) = (index.clone(), std::mem::take(&mut batch));
+        tokio::spawn(async move {
+            index.judge(batch).await;
+            drop(place);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sight(content: &str, page: &str) -> Sight {
+        let page = PageUrl::parse(page).unwrap();
+        Sight {
+            content: ContentHash::of_body(content.as_bytes()),
+            page,
+            time: Time::from_millis(1),
+        }
+    }
+
+    fn index() -> (tempfile::TempDir, LocalIndex) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), Default::default()).unwrap();
+        (folder, LocalIndex::new(store, mpsc::channel(1).0))
+    }
+
+    impl ContentIndex for LocalIndex {
+        fn judge(&self, questions: Vec<Question>) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+            self.answer(questions);
+            Box::pin(std::future::ready(()))
+        }
+
+        fn collects_for(&self) -> Duration {
+            Duration::from_millis(1)
+        }
+    }
+
+    #[test]
+    fn the_first_page_wins_also_within_a_batch() {
+        let (_folder, index) = index();
+        let (a, b, c) = (
+            sight("x", "http://a.test/"),
+            sight("x", "http://b.test/"),
+            sight("y", "http://c.test/"),
+        );
+        let verdicts = index.judge_now(&[a.clone(), b.clone(), c]);
+        assert_eq!(
+            verdicts,
+            [Verdict::New, Verdict::Duplicate(a.fact()), Verdict::New]
+        );
+        assert_eq!(index.judge_now(&[b]), [Verdict::Duplicate(a.fact())]);
+    }
+
+    #[test]
+    fn a_page_that_is_fetched_again_is_not_its_own_duplicate() {
+        let (_folder, index) = index();
+        let a = sight("x", "http://a.test/");
+        assert_eq!(
+            index.judge_now(&[a.clone(), a.clone()]),
+            [Verdict::New, Verdict::New]
+        );
+        assert_eq!(index.judge_now(&[a]), [Verdict::New]);
+    }
+
+    #[tokio::test]
+    async fn many_ask_at_once_and_one_is_told_new() {
+        let (_folder, index) = index();
+        let queue = ContentQueue::open(Arc::new(index));
+        let asks = (0..500).map(|i| {
+            let queue = queue.clone();
+            async move {
+                queue
+                    .ask(sight("same", &format!("http://h{i}.test/")))
+                    .await
+            }
+        });
+        let verdicts = futures::future::join_all(asks).await;
+        assert_eq!(
+            verdicts
+                .iter()
+                .filter(|verdict| **verdict == Verdict::New)
+                .count(),
+            1
+        );
+    }
+}
