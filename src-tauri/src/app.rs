@@ -15,7 +15,7 @@ use crate::{
 };
 use anyhow::Context;
 use apoidea_governor::{Preferences, Reason, Switch, startup_pages};
-use apoidea_peer::{Status, end_process_within};
+use apoidea_peer::{Status, end_process_within, words};
 use serde_json::json;
 use std::{
     path::PathBuf,
@@ -204,7 +204,7 @@ fn show_status(app: &AppHandle, engine: &Engine, lull: &mut Lull, status: Status
         .as_ref()
         .filter(|now| before.as_ref() != Some(*now))
     {
-        notify(app, &view, trouble);
+        notify(app, &view, &words::attention(trouble));
     }
     view.status = Some(status.into());
     view.agreement = agreement;
@@ -217,7 +217,7 @@ fn agreement(app: &AppHandle, engine: &Engine, status: &Status) -> Agreement {
     if engine.is_welcomed() {
         return Agreement::Given;
     }
-    if !engine.handle().is_held() {
+    if !engine.handle().is_paused_by_hand() {
         engine.welcome();
         return Agreement::Given;
     }

@@ -5,7 +5,7 @@
 
 use crate::order::Order;
 use apoidea_governor::{Preferences, Preset, Run, Switch};
-use apoidea_peer::{State, Status};
+use apoidea_peer::{Attention, NetworkState, State, Status, words};
 
 /// Values of CPU that the menu offers, in percent of one core.
 const CPU: [u32; 4] = [10, 25, 50, 100];
@@ -58,9 +58,9 @@ pub struct Report {
     /// The same as a sentence.
     pub reason: String,
     /// Its place in the network.
-    pub network: String,
+    pub network: NetworkState,
     /// What needs the volunteer.
-    pub attention: Option<String>,
+    pub attention: Option<Attention>,
     /// Pages a second.
     pub pages_per_second: f64,
 }
@@ -72,7 +72,7 @@ impl From<Status> for Report {
             reason,
             network,
             attention,
-            pages_per_second,
+            usage,
             ..
         } = status;
         Report {
@@ -80,7 +80,7 @@ impl From<Status> for Report {
             reason,
             network,
             attention,
-            pages_per_second,
+            pages_per_second: usage.pages_per_second,
         }
     }
 }
@@ -138,9 +138,10 @@ pub fn face(view: &View) -> Face {
         None => Face::Offline,
         Some(status) if status.attention.is_some() => Face::Attention,
         Some(status) if matches!(status.state, State::Paused | State::Stopping) => Face::Paused,
-        Some(status) if matches!(status.network.as_str(), "joining" | "outside the ring") => {
-            Face::Offline
-        }
+        Some(Report {
+            network: NetworkState::Joining | NetworkState::Outside,
+            ..
+        }) => Face::Offline,
         Some(_) => Face::Crawling,
     }
 }
@@ -158,7 +159,7 @@ pub fn sentence(view: &View) -> String {
                 attention: Some(trouble),
                 ..
             }),
-        ) => format!("Attention: {trouble}"),
+        ) => format!("Attention: {}", words::attention(trouble)),
         (None, Some(status)) => status.reason.clone(),
     }
 }
@@ -387,11 +388,10 @@ mod tests {
     use super::*;
 
     fn status(state: State, reason: &str) -> Report {
-        let network = "alone".to_owned();
         Report {
             state,
             reason: reason.to_owned(),
-            network,
+            network: NetworkState::Alone,
             attention: None,
             pages_per_second: 3.25,
         }
@@ -441,11 +441,11 @@ mod tests {
             assert_eq!(face(&view), expected, "{state:?}");
         }
         let mut joining = status(State::Crawling, "…");
-        joining.network = "joining".to_owned();
+        joining.network = NetworkState::Joining;
         view.status = Some(joining);
         assert_eq!(face(&view), Face::Offline);
         let mut troubled = status(State::Paused, "…");
-        troubled.attention = Some("The disk is full".to_owned());
+        troubled.attention = Some(Attention::WriterEnded);
         view.status = Some(troubled);
         assert_eq!(face(&view), Face::Attention);
         view.crash = Some("it fell".to_owned());

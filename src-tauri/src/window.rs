@@ -24,7 +24,7 @@ const TAKES_KEYS: bool = cfg!(target_os = "linux");
 const LABEL: &str = "window";
 /// What is seen of the screensaver before its page is there.
 const NIGHT: Color = Color(13, 11, 8, 255);
-/// Set by `tauri-driver`: the web view may be driven by a test.
+/// Set by a test that drives the web view.
 const AUTOMATION: &str = "TAURI_WEBVIEW_AUTOMATION";
 
 /// Which window.

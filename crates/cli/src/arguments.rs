@@ -223,6 +223,12 @@ pub struct SimulateOptions {
     /// Hosts of that web
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub hosts: u64,
+    /// Fetches that each peer of that crawl may have under way
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub fetches: u64,
+    /// Ring successors that each peer of that crawl may lend fetches to
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=64))]
+    pub helpers: u64,
     #[command(flatten)]
     pub output: Output,
 }

@@ -5,13 +5,14 @@ use crate::{
     client::Client,
     limits,
 };
-use apoidea_model::PeerId;
+use apoidea_model::{PeerId, Time};
 use apoidea_peer::{
-    DomainRow, NetworkStatus, OpenLink, PageEvent, Role, SeedAnswer, SeedRequest, Status,
+    DomainRow, NetworkStatus, OpenLink, PageEvent, Role, SeedAnswer, SeedRequest, Status, words,
 };
 use std::{
     io::{self, BufRead},
     process::ExitCode,
+    time::SystemTime,
 };
 
 pub fn status(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
@@ -23,12 +24,15 @@ pub fn status(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
     let totals = &status.totals;
     println!("{}", status.reason);
     if let Some(attention) = &status.attention {
-        println!("Attention: {attention}");
+        println!("Attention: {}", words::attention(attention));
     }
     let rows = [
         (
             "pages",
-            format!("{} ({:.1} a second)", totals.pages, status.pages_per_second),
+            format!(
+                "{} ({:.1} a second)",
+                totals.pages, status.usage.pages_per_second
+            ),
         ),
         ("duplicates", totals.duplicates.to_string()),
         ("received", indicatif::HumanBytes(totals.bytes).to_string()),
@@ -53,13 +57,13 @@ pub fn status(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
         ),
         (
             "archive",
-            indicatif::HumanBytes(status.archive_bytes).to_string(),
+            indicatif::HumanBytes(status.usage.archive_bytes).to_string(),
         ),
         (
             "memory",
-            indicatif::HumanBytes(status.memory_bytes).to_string(),
+            indicatif::HumanBytes(status.usage.memory_bytes).to_string(),
         ),
-        ("network", status.network.clone()),
+        ("network", words::network(&status.network)),
         (
             "disallowed",
             format!("{} URLs by robots.txt", totals.disallowed),
@@ -74,10 +78,15 @@ pub fn status(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
     for missing in &status.readings.missing {
         println!("  {:<11} {missing}", "missing");
     }
-    for (title, reasons) in [("failures", &totals.failures), ("dropped", &totals.dropped)] {
-        for (reason, count) in reasons {
-            println!("  {title:<11} {count} × {reason}");
-        }
+    for (outcome, count) in &totals.failures {
+        println!(
+            "  {:<11} {count} × {}",
+            "failures",
+            words::outcome(*outcome)
+        );
+    }
+    for (reason, count) in &totals.dropped {
+        println!("  {:<11} {count} × {}", "dropped", words::dropped(*reason));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -140,6 +149,7 @@ pub fn domains(
         "{:<40} {:>8} {:>8} {:>7}  {:<24} {:<32} robots",
         "domain", "fetched", "waiting", "failed", "state", "whose"
     );
+    let now = Time::from(SystemTime::now());
     for row in rows {
         let whose = whose(&row);
         let DomainRow {
@@ -152,6 +162,7 @@ pub fn domains(
             ..
         } = row;
         let name = domain.as_str();
+        let (state, robots) = (words::domain(&state, now), words::robots(&robots, now));
         println!(
             "{name:<40} {fetched:>8} {queued:>8} {failed:>7}  {state:<24} {whose:<32} {robots}"
         );
@@ -180,7 +191,11 @@ pub fn pages(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
     for page in pages {
         println!(
             "{:<12} {:>8} B {:>5} links {:>6} ms  {}",
-            page.outcome, page.bytes, page.links, page.millis, page.url
+            words::outcome(page.outcome),
+            page.bytes,
+            page.links,
+            page.millis,
+            page.url
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -191,7 +206,7 @@ pub fn peers(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
     if output.json {
         return print_json(&status);
     }
-    println!("{} ({})", status.me, status.standing);
+    println!("{} ({})", status.me, words::network(&status.standing));
     println!(
         "owns {:.2} % of all keys, listens on {}",
         100.0 * status.share,
@@ -210,12 +225,12 @@ pub fn peers(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
     }
     println!(
         "  {:<16} {:<24} {:>8}  version",
-        "connected", "address", "rtt"
+        "connected", "route", "rtt"
     );
     for peer in &status.connected {
-        let address = peer.address.to_string();
+        let route = peer.route.to_string();
         println!(
-            "  {:<16} {address:<24} {:>5.1} ms  {}",
+            "  {:<16} {route:<24} {:>5.1} ms  {}",
             short(peer.id),
             peer.rtt_ms,
             peer.version

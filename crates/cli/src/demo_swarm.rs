@@ -7,7 +7,9 @@
 
 use crate::{arguments::DemoOptions, run::StopSignal};
 use anyhow::Context;
-use apoidea_peer::{API_ADDRESS_FILE, API_TOKEN_FILE, NetworkStatus, OpenLink, State, Status};
+use apoidea_peer::{
+    API_ADDRESS_FILE, API_TOKEN_FILE, NetworkStatus, OpenLink, State, Status, words,
+};
 use apoidea_toyweb::ToyWeb;
 use crossterm::{
     cursor,
@@ -390,10 +392,10 @@ impl Member {
             "{:>5} {:>8} {:>8.1} {:>8} {:>8}  {}",
             self.number,
             status.totals.pages,
-            status.pages_per_second,
+            status.usage.pages_per_second,
             status.owned_domains,
             status.queued,
-            status.network
+            words::network(&status.network)
         )
     }
 }

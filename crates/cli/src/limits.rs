@@ -178,10 +178,10 @@ pub fn allowed(allowance: &Allowance) -> String {
 
 /// What is used of that right now, in one line. Memory and archive have lines of their own.
 pub fn used(status: &Status) -> String {
-    let down = HumanBytes(status.bytes_per_second as u64);
+    let down = HumanBytes(status.usage.bytes_per_second as u64);
     format!(
         "{:.1} % of one core, {down}/s down, {} fetches",
-        status.cpu_percent, status.fetching
+        status.usage.cpu_percent, status.fetching
     )
 }
 

@@ -1,7 +1,7 @@
 //! Live progress: one line that renews itself on a terminal, a plain line now and then otherwise.
 
 use crate::pipe::say;
-use apoidea_peer::{Handle, Status};
+use apoidea_peer::{Handle, Status, words};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use std::{
     io::{self, IsTerminal},
@@ -69,18 +69,21 @@ async fn show(handle: Handle, bar: Option<ProgressBar>) {
 fn line(status: &Status) -> String {
     let Status {
         totals,
-        pages_per_second,
-        bytes_per_second,
+        usage,
         queued,
         domains,
         fetching,
         ..
     } = status;
-    let told = status.attention.as_deref().unwrap_or(&status.reason);
+    let told = match &status.attention {
+        Some(attention) => words::attention(attention),
+        None => status.reason.clone(),
+    };
     format!(
-        "{told} · {pages_per_second:.1} pages/s · {pages} pages · {rate}/s · {queue} waiting · {hosts} hosts · {fetching} under way",
+        "{told} · {speed:.1} pages/s · {pages} pages · {rate}/s · {queue} waiting · {hosts} hosts · {fetching} under way",
+        speed = usage.pages_per_second,
         pages = HumanCount(totals.pages),
-        rate = HumanBytes(*bytes_per_second as u64),
+        rate = HumanBytes(usage.bytes_per_second as u64),
         queue = HumanCount(*queued),
         hosts = HumanCount(*domains),
     )

@@ -2,7 +2,7 @@
 
 use crate::arguments::SimulateOptions;
 use anyhow::ensure;
-use apoidea_chord::sim::{self, Options};
+use apoidea_chord::sim::{self, RingSimOptions};
 use apoidea_crawl::sim as crawl;
 use serde::Serialize;
 use std::{fmt::Display, process::ExitCode, time::Duration};
@@ -18,11 +18,13 @@ pub fn simulate(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
 const CRAWL_AT_MOST: Duration = Duration::from_secs(30 * 24 * 3600);
 
 fn simulate_crawl(options: &SimulateOptions, pages: u64) -> anyhow::Result<ExitCode> {
-    let report = crawl::run(&crawl::Options {
+    let report = crawl::run(&crawl::CrawlSimOptions {
         peers: usize::try_from(options.peers)?,
         hosts: usize::try_from(options.hosts.min(pages))?,
         pages: usize::try_from(pages)?,
         seed: options.seed,
+        fetches: usize::try_from(options.fetches)?,
+        helpers: usize::try_from(options.helpers)?,
         duration: CRAWL_AT_MOST,
     });
     show(&report, options)?;
@@ -38,7 +40,7 @@ fn simulate_ring(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
         (0.0..=0.5).contains(&options.loss),
         "--loss is a share of messages: accepted are 0 to 0.5"
     );
-    let report = sim::run(&Options {
+    let report = sim::run(&RingSimOptions {
         scenario: options.scenario,
         peers: usize::try_from(options.peers)?,
         seed: options.seed,

@@ -4,7 +4,7 @@
 use super::{comb::Ring, plate::Words};
 use anyhow::Context;
 use apoidea_model::PeerId;
-use apoidea_peer::{NetworkStatus, PageEvent, Status};
+use apoidea_peer::{NetworkStatus, PageEvent, Status, words};
 use reqwest::{
     Client, Response, Url,
     header::{COOKIE, LOCATION, SET_COOKIE},
@@ -173,9 +173,9 @@ fn news_of(event: &str) -> Option<News> {
             let status: Status = serde_json::from_str(data).ok()?;
             Some(News::Words(Words::Numbers {
                 pages: status.totals.pages,
-                rate: status.pages_per_second,
+                rate: status.usage.pages_per_second,
                 domains: status.domains,
-                network: status.network,
+                network: words::network(&status.network),
             }))
         }
         _ => None,

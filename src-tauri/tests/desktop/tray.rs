@@ -38,7 +38,7 @@ fn a_volunteer_can_do_everything_from_the_tray() {
     // The first start asks before it begins.
     app.wait("the peer to wait for consent", is_paused);
     screen.picture_of_page("welcome", &screen.wait_for_window("Apoidea"));
-    assert_eq!(app.ask("GET", "/api/peers")["standing"], "outside the ring");
+    assert_eq!(app.ask("GET", "/api/peers")["standing"]["kind"], "outside");
     screen.close_window("Apoidea");
     menu::choose_in(&screen, &menu::NEW, &["Begin…"]);
     screen.wait_for_window("Apoidea");
@@ -48,7 +48,7 @@ fn a_volunteer_can_do_everything_from_the_tray() {
         app.home().join("data/welcomed").exists().then_some(())
     });
     app.wait_for("the peer to set out", "/api/peers", |peers| {
-        peers["standing"] == "alone"
+        peers["standing"]["kind"] == "alone"
     });
     screen.close_window("Apoidea");
     wait_for_no_viewer(&app);

@@ -1,4 +1,4 @@
-//! The dashboard in the app's own web view, driven through `tauri-driver`: every page, a setting
+//! The dashboard in the app's own web view, driven by WebKit's own driver: every page, a setting
 //! changed, news as they come.
 
 use crate::{
@@ -8,15 +8,12 @@ use crate::{
 };
 use base64::prelude::*;
 use serde_json::{Value, json};
-use std::{
-    env, fs,
-    net::TcpListener,
-    path::Path,
-    process::{Child, Command},
-};
+use std::{fs, net::TcpListener, path::Path, process::Child};
 
-/// Where Debian keeps WebKit's own half of the driver.
-const WEBKIT_DRIVER: &str = "/usr/bin/WebKitWebDriver";
+/// Where Debian keeps WebKit's own driver.
+const DRIVER: &str = "/usr/bin/WebKitWebDriver";
+/// Tells the app that its web view may be driven.
+const AUTOMATION: &str = "TAURI_WEBVIEW_AUTOMATION";
 const PAGES: [&str; 6] = [
     "overview", "domains", "peers", "settings", "activity", "about",
 ];
@@ -33,22 +30,17 @@ struct View {
 
 impl View {
     /// Starts the app and waits for its window.
-    fn open(screen: &Screen, driver: &str, home: &Path) -> Self {
-        let [port, native] = [free_port(), free_port()];
-        let driver = at_home(screen, driver, home)
-            .args([
-                "--port",
-                &port,
-                "--native-port",
-                &native,
-                "--native-driver",
-                WEBKIT_DRIVER,
-            ])
+    fn open(screen: &Screen, home: &Path) -> Self {
+        let port = free_port();
+        let driver = at_home(screen, DRIVER, home)
+            .args(["--host=127.0.0.1", &format!("--port={port}")])
+            .env(AUTOMATION, "true")
             .spawn()
             .unwrap();
         let api = Api::of(home);
         let url = format!("http://127.0.0.1:{port}/session");
-        let app = json!({ "tauri:options": { "application": program(), "args": words(home) } });
+        let app =
+            json!({ "webkitgtk:browserOptions": { "binary": program(), "args": words(home) } });
         let wanted = json!({ "capabilities": { "alwaysMatch": app } });
         let session = wait("the web view to be driven", || {
             api.answer(api.request("POST", &url).body(wanted.to_string()))
@@ -144,21 +136,14 @@ fn free_port() -> String {
         .to_string()
 }
 
-/// The driver, if it is there: `make test` builds it and says where.
-fn driver() -> Option<String> {
-    let driver = env::var("APOIDEA_TAURI_DRIVER").ok()?;
-    let answers = Command::new(&driver).arg("--help").output().is_ok();
-    (answers && Path::new(WEBKIT_DRIVER).exists()).then_some(driver)
-}
-
 #[test]
 fn the_dashboard_works_in_the_apps_own_web_view() {
-    let (Some(driver), Some(screen)) = (driver(), Screen::start()) else {
-        eprintln!("there is no tauri-driver or no X server here: nothing was tested");
+    let Some(screen) = Screen::start().filter(|_| Path::new(DRIVER).exists()) else {
+        eprintln!("there is no WebKitWebDriver or no X server here: nothing was tested");
         return;
     };
     let home = home();
-    let view = View::open(&screen, &driver, home.path());
+    let view = View::open(&screen, home.path());
     view.element("//h1[text()='Welcome to Apoidea']");
     view.run(LISTEN);
     view.picture("welcome");
