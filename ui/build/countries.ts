@@ -7,7 +7,12 @@ import type { Plugin } from "vite";
 
 const TABLE = "@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb";
 // 3.2 MB in three seconds; the best that Brotli can do is 2.4 MB in forty.
-const PACKING = { params: { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS } };
+const PACKING = {
+  params: {
+    [constants.BROTLI_PARAM_QUALITY]: 9,
+    [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
+  },
+};
 
 export function countries(target: string): Plugin {
   return {

@@ -22,15 +22,22 @@ function shapes(detail: "50m" | "110m"): Shape[] {
 /** The middle of a country's largest part: that of France is not in the Atlantic. */
 function middle(shape: Shape): [number, number] {
   if (shape.geometry.type !== "MultiPolygon") return geoCentroid(shape);
-  const parts = shape.geometry.coordinates.map((coordinates) => ({ type: "Polygon" as const, coordinates }));
+  const parts = shape.geometry.coordinates.map((coordinates) => ({
+    type: "Polygon" as const,
+    coordinates,
+  }));
   return geoCentroid(parts.reduce((a, b) => (geoArea(a) > geoArea(b) ? a : b)));
 }
 
 function draw() {
   const inhabited = shapes("110m").filter((shape) => shape.properties.name !== "Antarctica");
-  const projection = geoNaturalEarth1().fitSize([WIDTH, HEIGHT], { type: "FeatureCollection", features: inhabited });
+  const projection = geoNaturalEarth1().fitSize([WIDTH, HEIGHT], {
+    type: "FeatureCollection",
+    features: inhabited,
+  });
   const path = geoPath(projection).digits(1);
-  const code = (shape: Shape) => (shape.id === undefined ? undefined : codes.numericToAlpha2(String(shape.id)));
+  const code = (shape: Shape) =>
+    shape.id === undefined ? undefined : codes.numericToAlpha2(String(shape.id));
   const land = inhabited.map((shape) => ({ code: code(shape) ?? "", path: path(shape) ?? "" }));
   const middles: Record<string, [number, number]> = {};
   for (const shape of shapes("50m")) {

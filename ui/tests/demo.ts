@@ -30,7 +30,8 @@ export class Demo {
     private readonly folder: string,
   ) {
     page.on("console", (line) => {
-      if (["error", "warning"].includes(line.type()) && !HARMLESS.test(line.text())) this.complaints.push(line.text());
+      if (["error", "warning"].includes(line.type()) && !HARMLESS.test(line.text()))
+        this.complaints.push(line.text());
     });
     page.on("pageerror", (error) => this.complaints.push(error.message));
   }
@@ -39,11 +40,19 @@ export class Demo {
   static async start(tries = 6): Promise<Demo> {
     const demo = await Demo.begin();
     const share = async () => {
-      const { successors, share } = (await demo.ask("/api/peers")) as { successors: string[]; share: number };
+      const { successors, share } = (await demo.ask("/api/peers")) as {
+        successors: string[];
+        share: number;
+      };
       return successors.length === PEERS - 1 ? share : undefined;
     };
     let own = await share();
-    for (const until = Date.now() + SETTLE; own === undefined && Date.now() < until; own = await share()) await demo.page.waitForTimeout(200);
+    for (
+      const until = Date.now() + SETTLE;
+      own === undefined && Date.now() < until;
+      own = await share()
+    )
+      await demo.page.waitForTimeout(200);
     if ((own ?? 0) >= LEAST_SHARE || tries === 1) return demo;
     await demo.stop();
     return Demo.start(tries - 1);
@@ -51,8 +60,21 @@ export class Demo {
 
   private static async begin(): Promise<Demo> {
     const folder = mkdtempSync(join(tmpdir(), "apoidea-dashboard-"));
-    const words = ["demo", "--peers", `${PEERS}`, "--hosts", "200", "--pages", "100000", "--delay", "500"];
-    const peer = spawn(PROGRAM, words, { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, TMPDIR: folder } });
+    const words = [
+      "demo",
+      "--peers",
+      `${PEERS}`,
+      "--hosts",
+      "200",
+      "--pages",
+      "100000",
+      "--delay",
+      "500",
+    ];
+    const peer = spawn(PROGRAM, words, {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { ...process.env, TMPDIR: folder },
+    });
     const link = await new Promise<string>((found, failed) => {
       let words = "";
       peer.stdout.on("data", (more: Buffer) => {
@@ -72,7 +94,8 @@ export class Demo {
   /** Goes to a page of the dashboard and waits for its heading. */
   async open(name: string): Promise<void> {
     await this.page.goto(`${this.address}/#/${name}`);
-    if (!["welcome", "screensaver"].includes(name)) await this.page.waitForSelector(`h1:text-is("${name[0].toUpperCase()}${name.slice(1)}")`);
+    if (!["welcome", "screensaver"].includes(name))
+      await this.page.waitForSelector(`h1:text-is("${name[0].toUpperCase()}${name.slice(1)}")`);
   }
 
   /** Serious findings of axe on the page as it is. */
@@ -80,11 +103,26 @@ export class Demo {
     // The dashboard's policy forbids scripts that are not the peer's own; a debugger may run them.
     await this.page.evaluate(readFileSync(AXE, "utf8"));
     return this.page.evaluate(async () => {
-      const axe = (globalThis as unknown as { axe: { run(): Promise<{ violations: { id: string; impact: string; nodes: { html: string; any: { message: string }[] }[] }[] }> } }).axe;
+      const axe = (
+        globalThis as unknown as {
+          axe: {
+            run(): Promise<{
+              violations: {
+                id: string;
+                impact: string;
+                nodes: { html: string; any: { message: string }[] }[];
+              }[];
+            }>;
+          };
+        }
+      ).axe;
       const { violations } = await axe.run();
       return violations
         .filter(({ impact }) => impact === "serious" || impact === "critical")
-        .map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.html.slice(0, 160)} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
+        .map(
+          ({ id, nodes }) =>
+            `${id}: ${nodes.map((node) => `${node.html.slice(0, 160)} ${node.any[0]?.message ?? ""}`).join(" | ")}`,
+        );
     });
   }
 
@@ -97,10 +135,24 @@ export class Demo {
   async haveOthersRefuse(domains: number): Promise<void> {
     const [swarm] = readdirSync(this.folder);
     for (let number = 1; number < PEERS; number++) {
-      const said = (name: string) => readFileSync(join(this.folder, swarm, `peer-${number}`, name), "utf8").trim();
-      const headers = { authorization: `Bearer ${said("api-token")}`, "content-type": "application/json" };
-      const ask = async (path: string, body?: unknown) => (await fetch(`${said("api-address")}${path}`, { headers, ...(body ? { method: "POST", body: JSON.stringify(body) } : {}) })).json();
-      const rows = (await ask("/api/domains?limit=1000")) as { domain: string; role: string; queued: number }[];
+      const said = (name: string) =>
+        readFileSync(join(this.folder, swarm, `peer-${number}`, name), "utf8").trim();
+      const headers = {
+        authorization: `Bearer ${said("api-token")}`,
+        "content-type": "application/json",
+      };
+      const ask = async (path: string, body?: unknown) =>
+        (
+          await fetch(`${said("api-address")}${path}`, {
+            headers,
+            ...(body ? { method: "POST", body: JSON.stringify(body) } : {}),
+          })
+        ).json();
+      const rows = (await ask("/api/domains?limit=1000")) as {
+        domain: string;
+        role: string;
+        queued: number;
+      }[];
       const own = rows.filter(({ role, queued }) => role === "owner" && queued > 0);
       for (const { domain } of own.slice(0, domains)) await ask("/api/refusals", { domain });
     }
@@ -108,7 +160,12 @@ export class Demo {
 
   /** A preference by its path, such as `full.cpu_percent`. */
   async preference(path: string): Promise<unknown> {
-    return path.split(".").reduce((at, name) => (at as Record<string, unknown>)[name], await this.ask("/api/preferences"));
+    return path
+      .split(".")
+      .reduce(
+        (at, name) => (at as Record<string, unknown>)[name],
+        await this.ask("/api/preferences"),
+      );
   }
 
   async stop(): Promise<void> {

@@ -1,5 +1,16 @@
 /** Asks the peer. Every answer is JSON; a refusal carries its reason as a sentence. */
-import type { DomainRow, Hour, NetworkStatus, Note, PageEvent, Preferences, Range, SeedAnswer, Status, Whereabouts } from "./model";
+import type {
+  DomainRow,
+  Hour,
+  NetworkStatus,
+  Note,
+  PageEvent,
+  Preferences,
+  Range,
+  SeedAnswer,
+  Status,
+  Whereabouts,
+} from "./model";
 
 /** The peer said no, with a reason for people. */
 export class Refused extends Error {
@@ -15,14 +26,21 @@ async function ask<T>(method: string, path: string, body?: unknown): Promise<T> 
   let answer: Response;
   try {
     const headers: HeadersInit = body === undefined ? {} : { "Content-Type": "application/json" };
-    answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+    answer = await fetch(path, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
   } catch {
     throw new Refused(0, "the peer does not answer");
   }
   const value: unknown = await answer.json().catch(() => undefined);
   if (answer.ok) return value as T;
   const reason = (value as { error?: unknown } | undefined)?.error;
-  throw new Refused(answer.status, typeof reason === "string" ? reason : `the peer answered with ${answer.status}`);
+  throw new Refused(
+    answer.status,
+    typeof reason === "string" ? reason : `the peer answered with ${answer.status}`,
+  );
 }
 
 /** Domains that one question brings. */
@@ -46,7 +64,8 @@ export const peer = {
   preferences: () => ask<Preferences>("GET", "/api/preferences"),
   ranges: () => ask<Range[]>("GET", "/api/preferences/ranges"),
   /** Changes what is named and leaves the rest; a preset replaces everything. */
-  prefer: (changes: Record<string, unknown>) => ask<Preferences>("PUT", "/api/preferences", changes),
+  prefer: (changes: Record<string, unknown>) =>
+    ask<Preferences>("PUT", "/api/preferences", changes),
   seed: (urls: string[]) => ask<SeedAnswer>("POST", "/api/seeds", { urls }),
   refusals: () => ask<string[]>("GET", "/api/refusals"),
   refuse: (domain: string) => ask<string[]>("POST", "/api/refusals", { domain }),
@@ -56,7 +75,10 @@ export const peer = {
   async domains(take: (rows: DomainRow[]) => void, most: number): Promise<void> {
     let [after, got] = ["", 0];
     while (got < most) {
-      const rows = await ask<DomainRow[]>("GET", `/api/domains?limit=${DOMAINS_AT_ONCE}&after=${encodeURIComponent(after)}`);
+      const rows = await ask<DomainRow[]>(
+        "GET",
+        `/api/domains?limit=${DOMAINS_AT_ONCE}&after=${encodeURIComponent(after)}`,
+      );
       take(rows);
       got += rows.length;
       const last = rows.at(-1);

@@ -35,7 +35,9 @@ class Live {
     const source = new EventSource("/api/events");
     this.#source = source;
     const on = <T>(name: string, take: (value: T) => void) =>
-      source.addEventListener(name, (event: MessageEvent<string>) => take(JSON.parse(event.data) as T));
+      source.addEventListener(name, (event: MessageEvent<string>) =>
+        take(JSON.parse(event.data) as T),
+      );
     source.addEventListener("open", () => void this.#catchUp());
     source.addEventListener("error", () => void this.#lost());
     on<Status>("status", (status) => this.#take(status));
@@ -58,7 +60,8 @@ class Live {
       this.#fresh = [];
     }
     if (this.connection === "open" && this.now - this.#heard > SILENCE) this.connection = "lost";
-    if (this.connection === "lost" && this.#source?.readyState === EventSource.CLOSED) this.#follow();
+    if (this.connection === "lost" && this.#source?.readyState === EventSource.CLOSED)
+      this.#follow();
   }
 
   async #catchUp(): Promise<void> {

@@ -29,18 +29,6 @@ at: number,
  */
 totals: Totals, 
 /**
- * Pages per second over the last ten seconds.
- */
-pages_per_second: number, 
-/**
- * Bytes per second over the last ten seconds, as sent by the servers.
- */
-bytes_per_second: number, 
-/**
- * CPU time in use now, in percent of one core.
- */
-cpu_percent: number, 
-/**
  * URLs waiting.
  */
 queued: number, 
@@ -49,7 +37,7 @@ queued: number,
  */
 outbox: number, 
 /**
- * Domains known, copies for others included.
+ * Domains known, replicas for others included.
  */
 domains: number, 
 /**
@@ -73,25 +61,18 @@ lent: number,
  */
 ready: number, 
 /**
- * Pages under way, from the start of their fetch until they are durable; lent and borrowed ones among them.
+ * Pages under way, from the start of their fetch until they are durable; lent and borrowed
+ * ones among them.
  */
 processing: number, 
 /**
- * Bytes in the archive.
+ * The peer's place in the network.
  */
-archive_bytes: number, 
-/**
- * Memory in use by the process, in bytes.
- */
-memory_bytes: number, 
-/**
- * The peer's place in the network: "alone", "joining", "member of ~12 peers".
- */
-network: string, 
+network: NetworkState, 
 /**
  * What needs the operator's attention, such as a full disk.
  */
-attention: string | null, 
+attention: Attention | null, 
 /**
  * What may be used right now, and why not more.
  */
@@ -99,12 +80,45 @@ allowance: Allowance,
 /**
  * What the sensors saw last.
  */
-readings: Readings, };
+readings: Readings, 
+/**
+ * Pages per second over the last ten seconds.
+ */
+pages_per_second: number, 
+/**
+ * Bytes per second over the last ten seconds, as sent by the servers.
+ */
+bytes_per_second: number, 
+/**
+ * CPU time in use now, in percent of one core.
+ */
+cpu_percent: number, 
+/**
+ * Bytes in the archive.
+ */
+archive_bytes: number, 
+/**
+ * Memory in use by the process, in bytes.
+ */
+memory_bytes: number, };
 
 /**
  * What the peer is doing.
  */
 export type State = "crawling" | "idle" | "paused" | "stopping";
+
+/**
+ * What needs the operator's attention. The errors are the system's own words.
+ */
+export type Attention = { "kind": "store", 
+/**
+ * The cause.
+ */
+error: string, } | { "kind": "archive", 
+/**
+ * The cause.
+ */
+error: string, } | { "kind": "writer_ended" };
 
 /**
  * Counted over all runs.
@@ -151,13 +165,38 @@ put_aside: number,
  */
 disallowed: number, 
 /**
- * Fetches without a page, by reason.
+ * Fetches without a page, by outcome.
  */
-failures: { [key in string]: number }, 
+failures: Partial<Record<PageOutcome, number>>, 
 /**
  * URLs not admitted, by reason; those seen already are not counted.
  */
 dropped: { [key in string]: number }, };
+
+/**
+ * The peer's speed and size.
+ */
+export type Usage = { 
+/**
+ * Pages per second over the last ten seconds.
+ */
+pages_per_second: number, 
+/**
+ * Bytes per second over the last ten seconds, as sent by the servers.
+ */
+bytes_per_second: number, 
+/**
+ * CPU time in use now, in percent of one core.
+ */
+cpu_percent: number, 
+/**
+ * Bytes in the archive.
+ */
+archive_bytes: number, 
+/**
+ * Memory in use by the process, in bytes.
+ */
+memory_bytes: number, };
 
 /**
  * Something that just happened to a URL, for the list of recent pages and the event stream.
@@ -172,9 +211,9 @@ at: number,
  */
 url: string, 
 /**
- * "page", "duplicate", "redirect", or the reason of a failure.
+ * How the fetch ended.
  */
-outcome: string, 
+outcome: PageOutcome, 
 /**
  * Bytes of the body.
  */
@@ -189,7 +228,13 @@ links: number,
 millis: number, };
 
 /**
- * A domain in a listing. Of one that this peer only helps with, the numbers are its own; otherwise they are the owner's.
+ * How a URL's fetch ended.
+ */
+export type PageOutcome = "page" | "duplicate" | "unchanged" | "sitemap" | "redirect" | "not_modified" | "throttled" | "challenge" | "name_not_resolved" | "no_connection" | "no_secure_connection" | "answer_broke_off" | "no_answer_in_time" | "server_error" | "redirect_loop" | "private_address" | "not_a_page" | `status_${number}`;
+
+/**
+ * A domain in a listing. Of one that this peer only helps with, the numbers are its own; otherwise
+ * they are the owner's.
  */
 export type DomainRow = { 
 /**
@@ -233,13 +278,44 @@ next: number,
  */
 delay_ms: number, 
 /**
- * "crawling", "resting", "stopped"… with the reason.
+ * What becomes of it.
  */
-state: string, 
+state: DomainStatus, 
 /**
- * What is known of its robots.txt: "known", "not asked yet"… with the crawl delay if there is one.
+ * What is known of its robots.txt.
  */
-robots: string, };
+robots: RobotsStatus, };
+
+/**
+ * What becomes of a domain.
+ */
+export type DomainStatus = { "kind": "crawling" } | { "kind": "done" } | { "kind": "rests", 
+/**
+ * The end of its rest.
+ */
+until: number, } | { "kind": "stopped", 
+/**
+ * The reason.
+ */
+why: StopReason, } | { "kind": "refused" } | { "kind": "helped" };
+
+/**
+ * Why a domain is not asked any more.
+ */
+export type StopReason = "forbidden" | "challenged" | "unreachable";
+
+/**
+ * What is known of a domain's robots.txt.
+ */
+export type RobotsStatus = { "kind": "not_asked" } | { "kind": "silent", 
+/**
+ * When it is asked again.
+ */
+until: number, } | { "kind": "known", 
+/**
+ * The pause between requests that it asks for, in milliseconds.
+ */
+delay_ms: number | null, } | { "kind": "left_to_owner" };
 
 /**
  * What a peer is to a domain.
@@ -247,11 +323,11 @@ robots: string, };
 export type Role = "owner" | "holder" | "helper";
 
 /**
- * What this peer did for the owner of a domain.
+ * The work of this peer for the owner of a domain.
  */
 export type Help = { 
 /**
- * For whom, the last time.
+ * The owner, the last time.
  */
 owner: string, 
 /**
@@ -311,6 +387,23 @@ text: string, };
 export type Topic = "state" | "network" | "owner" | "trouble";
 
 /**
+ * A peer's place in the network.
+ */
+export type NetworkState = { "kind": "outside" } | { "kind": "joining" } | { "kind": "alone" } | { "kind": "member", 
+/**
+ * Members in all, itself included, as far as can be told.
+ */
+peers: number, } | { "kind": "fixed", 
+/**
+ * Members in all, itself included.
+ */
+peers: number, 
+/**
+ * Members that do not answer.
+ */
+down: number, };
+
+/**
  * The network as seen from this peer.
  */
 export type NetworkStatus = { 
@@ -319,9 +412,9 @@ export type NetworkStatus = {
  */
 me: string, 
 /**
- * "alone", "joining", "member of ~12 peers"…
+ * This peer's place in it.
  */
-standing: string, 
+standing: NetworkState, 
 /**
  * Members of the network, as far as can be told.
  */
@@ -372,15 +465,15 @@ ring_messages: Array<[string, number, number]>, };
  */
 export type PeerView = { 
 /**
- * Who.
+ * The peer.
  */
 id: string, 
 /**
- * Where now.
+ * The way to it now.
  */
-address: string, 
+route: string, 
 /**
- * Who made the connection.
+ * The side that made the connection.
  */
 dialler: Dialler, 
 /**
@@ -388,7 +481,7 @@ dialler: Dialler,
  */
 version: string, 
 /**
- * What it offers.
+ * The services that it offers.
  */
 capabilities: Capabilities, 
 /**
@@ -400,7 +493,7 @@ rtt_ms: number,
  */
 connected_s: number, 
 /**
- * Is the connection kept alive?
+ * Whether the connection is kept alive.
  */
 useful: boolean, 
 /**
@@ -418,7 +511,8 @@ bytes_out: number, };
 export type Dialler = "me" | "them";
 
 /**
- * What a peer offers, one bit each. Bits that this version does not know are kept and ignored.
+ * The services that a peer offers, one bit each. Bits that this version does not know are kept and
+ * ignored.
  */
 export type Capabilities = number;
 
@@ -588,7 +682,8 @@ preset: Preset,
  */
 run: Run, 
 /**
- * Seconds without a key or mouse move after which the computer counts as idle. BOINC takes 3 minutes.
+ * Seconds without a key or mouse move after which the computer counts as idle. BOINC takes 3
+ * minutes.
  */
 idle_seconds: number, 
 /**
@@ -620,7 +715,8 @@ keep_free_mib: number,
  */
 month_mib: number, 
 /**
- * Pause when other programs use more than this share of the machine's CPU, in percent; 0 never does.
+ * Pause when other programs use more than this share of the machine's CPU, in percent; 0 never
+ * does.
  */
 other_cpu_percent: number, 
 /**
@@ -648,7 +744,8 @@ schedule: Schedule,
  */
 priority: Priority, 
 /**
- * Seconds of a pause after which the peer leaves the ring, so that others crawl its domains; 0 is never.
+ * Seconds of a pause after which the peer leaves the ring, so that others crawl its domains; 0
+ * is never.
  */
 leave_after_seconds: number, 
 /**

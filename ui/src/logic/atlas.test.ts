@@ -2,11 +2,21 @@ import { describe, expect, it } from "vitest";
 import { tally } from "./atlas";
 
 describe("atlas", () => {
-  const whereabouts = { own: "DE", peers: [["a", "FR"], ["b", "FR"], ["c", null]] as [string, string | null][] };
+  const whereabouts = {
+    own: "DE",
+    peers: [
+      ["a", "FR"],
+      ["b", "FR"],
+      ["c", null],
+    ] as [string, string | null][],
+  };
 
   it("counts peers by country and those nearby", () => {
     const { places, words } = tally(whereabouts, false);
-    expect(places).toEqual([{ code: "FR", count: 2, isOwn: false }, { code: "DE", count: 0, isOwn: true }]);
+    expect(places).toEqual([
+      { code: "FR", count: 2, isOwn: false },
+      { code: "DE", count: 0, isOwn: true },
+    ]);
     expect(words).toBe("2 peers in 1 country, 1 in your own network.");
   });
   it("does not show the own place when that is hidden", () => {
@@ -15,6 +25,9 @@ describe("atlas", () => {
     expect(shared).toEqual([{ code: "FR", count: 2, isOwn: false }]);
   });
   it("says when there is nobody", () => {
-    expect(tally({ own: null, peers: [] }, false)).toEqual({ places: [], words: "No other peer is connected." });
+    expect(tally({ own: null, peers: [] }, false)).toEqual({
+      places: [],
+      words: "No other peer is connected.",
+    });
   });
 });

@@ -3,7 +3,11 @@ import { cellOf, comb, fade, HALF_LIFE, strips } from "./comb";
 
 describe("comb", () => {
   it("covers the screen with a bounded number of cells", () => {
-    for (const [width, height] of [[380, 800], [1920, 1080], [7680, 4320]]) {
+    for (const [width, height] of [
+      [380, 800],
+      [1920, 1080],
+      [7680, 4320],
+    ]) {
       const { cells } = comb(width, height);
       expect(cells.length).toBeGreaterThan(50);
       expect(cells.length).toBeLessThan(1100);
@@ -28,6 +32,9 @@ describe("comb", () => {
     const { cells } = comb(1280, 900);
     const all = strips(cells, 900, 8);
     expect(all.flat()).toHaveLength(cells.length);
-    for (const strip of all) expect(Math.max(...strip.map(({ y }) => y)) - Math.min(...strip.map(({ y }) => y))).toBeLessThan(900 / 4);
+    for (const strip of all)
+      expect(
+        Math.max(...strip.map(({ y }) => y)) - Math.min(...strip.map(({ y }) => y)),
+      ).toBeLessThan(900 / 4);
   });
 });

@@ -27,7 +27,11 @@ export function comb(width: number, height: number): Comb {
   const cells: Cell[] = [];
   for (let row = 0; row * down < height + radius; row += 1) {
     for (let column = 0; column * across < width + across; column += 1) {
-      cells.push({ x: column * across + (row % 2 === 0 ? 0 : across / 2), y: row * down, light: 0 });
+      cells.push({
+        x: column * across + (row % 2 === 0 ? 0 : across / 2),
+        y: row * down,
+        light: 0,
+      });
     }
   }
   return { cells, radius };
@@ -36,16 +40,20 @@ export function comb(width: number, height: number): Comb {
 /** Always the same cell for the same site. */
 export function cellOf(host: string, count: number): number {
   let hash = 2166136261;
-  for (let i = 0; i < host.length; i += 1) hash = Math.imul(hash ^ host.charCodeAt(i), 16777619) >>> 0;
+  for (let i = 0; i < host.length; i += 1)
+    hash = Math.imul(hash ^ host.charCodeAt(i), 16777619) >>> 0;
   // The last step of a well-known mixer: without it, names that differ in one letter are neighbours.
   hash = Math.imul(hash ^ (hash >>> 16), 0x45d9f3b) >>> 0;
-  return (hash ^ (hash >>> 16)) % Math.max(1, count) >>> 0;
+  return ((hash ^ (hash >>> 16)) % Math.max(1, count)) >>> 0;
 }
 
 /** The cells of each of so many strips, from top to bottom: what is drawn in one frame is then close together. */
 export function strips(cells: readonly Cell[], height: number, count: number): Cell[][] {
   const all: Cell[][] = Array.from({ length: count }, () => []);
-  for (const cell of cells) all[Math.min(count - 1, Math.max(0, Math.floor((cell.y / Math.max(1, height)) * count)))].push(cell);
+  for (const cell of cells)
+    all[Math.min(count - 1, Math.max(0, Math.floor((cell.y / Math.max(1, height)) * count)))].push(
+      cell,
+    );
   return all;
 }
 

@@ -38,13 +38,27 @@ export interface Count {
 }
 
 /** The same days with what came since they were counted added to today. */
-export function upToDate(all: readonly Day[], counted: Count | undefined, now: Count | undefined): Day[] {
+export function upToDate(
+  all: readonly Day[],
+  counted: Count | undefined,
+  now: Count | undefined,
+): Day[] {
   const today = all.at(-1);
   if (!today || !counted || !now) return [...all];
   const more = (before: number, after: number) => Math.max(0, after - before);
-  return [...all.slice(0, -1), { at: today.at, pages: today.pages + more(counted.pages, now.pages), bytes: today.bytes + more(counted.bytes, now.bytes) }];
+  return [
+    ...all.slice(0, -1),
+    {
+      at: today.at,
+      pages: today.pages + more(counted.pages, now.pages),
+      bytes: today.bytes + more(counted.bytes, now.bytes),
+    },
+  ];
 }
 
 export function sum(all: readonly Day[]): { pages: number; bytes: number } {
-  return all.reduce((a, b) => ({ pages: a.pages + b.pages, bytes: a.bytes + b.bytes }), { pages: 0, bytes: 0 });
+  return all.reduce((a, b) => ({ pages: a.pages + b.pages, bytes: a.bytes + b.bytes }), {
+    pages: 0,
+    bytes: 0,
+  });
 }

@@ -7,6 +7,11 @@ export function whole(n: number): string {
   return wholes.format(Math.round(n));
 }
 
+/** 1 page, 2,000 pages. */
+export function counted(n: number, one: string, many = `${one}s`): string {
+  return `${whole(n)} ${n === 1 ? one : many}`;
+}
+
 /** 0.34, 3.4, 34: two digits that matter. */
 export function rate(n: number): string {
   if (n <= 0) return "0";
@@ -63,11 +68,4 @@ export function bare(url: string): string {
 /** The first letters of a peer's id: enough to tell peers apart. */
 export function short(id: string): string {
   return id.slice(0, 8);
-}
-
-/** A peer's place in the network, as the beginning of a sentence. */
-export function standing(network: string): string {
-  if (network.startsWith("member")) return `On the ring: ${network}`;
-  if (network === "alone") return "Alone on the ring";
-  return network === "joining" ? "Joining the ring" : `${network.charAt(0).toUpperCase()}${network.slice(1)}`;
 }

@@ -3,11 +3,29 @@ import type { DomainRow } from "../api/model";
 import { click, matching, owner, sorted, standing, window, type Whose } from "./listing";
 
 function row(domain: string, over: Partial<DomainRow> = {}): DomainRow {
-  return { domain, role: "owner", helped: null, fetched: 0, queued: 0, failed: 0, bytes: 0, visited: 0, next: 0, delay_ms: 0, state: "crawling", robots: "known", ...over };
+  return {
+    domain,
+    role: "owner",
+    helped: null,
+    fetched: 0,
+    queued: 0,
+    failed: 0,
+    bytes: 0,
+    visited: 0,
+    next: 0,
+    delay_ms: 0,
+    state: { kind: "crawling" },
+    robots: { kind: "known", delay_ms: null },
+    ...over,
+  };
 }
 
 describe("listing", () => {
-  const rows = [row("b.example", { fetched: 5 }), row("a.example", { fetched: 5, state: "rests for 3 min" }), row("c.example", { fetched: 9, state: "stopped: it forbids us" })];
+  const rows = [
+    row("b.example", { fetched: 5 }),
+    row("a.example", { fetched: 5, state: { kind: "rests", until: 9 } }),
+    row("c.example", { fetched: 9, state: { kind: "stopped", why: "forbidden" } }),
+  ];
 
   it("sorts by a number, and by name where that is equal", () => {
     const names = sorted(rows, { column: "fetched", direction: "descending" }).map((r) => r.domain);
@@ -29,8 +47,16 @@ describe("listing", () => {
   });
   it("tells own domains from copies and from those fetched for others", () => {
     const help = { owner: "3fa29c1e77aa", pages: 2, failed: 0, bytes: 9, visited: 1 };
-    const all = [row("a.example"), row("b.example", { role: "holder" }), row("c.example", { role: "holder", helped: help }), row("d.example", { role: "helper", helped: help, state: "helped: its owner crawls it" })];
-    const names = (whose: Whose) => matching(all, "", "all", whose).map((r) => r.domain[0]).join("");
+    const all = [
+      row("a.example"),
+      row("b.example", { role: "holder" }),
+      row("c.example", { role: "holder", helped: help }),
+      row("d.example", { role: "helper", helped: help, state: { kind: "helped" } }),
+    ];
+    const names = (whose: Whose) =>
+      matching(all, "", "all", whose)
+        .map((r) => r.domain[0])
+        .join("");
     expect(names("everyone's")).toBe("abcd");
     expect(names("own")).toBe("a");
     expect(names("copies")).toBe("bc");

@@ -1,5 +1,5 @@
 /** Searching and sorting of thousands of rows. */
-import type { DomainRow } from "../api/model";
+import type { DomainRow, DomainStatus } from "../api/model";
 import { short } from "./format";
 
 export type Column = "domain" | "fetched" | "queued" | "failed" | "bytes" | "delay_ms" | "visited";
@@ -23,27 +23,24 @@ export function click(order: Order, column: Column): Order {
 
 export function sorted(rows: readonly DomainRow[], { column, direction }: Order): DomainRow[] {
   const sign = direction === "ascending" ? 1 : -1;
-  const byName = (a: DomainRow, b: DomainRow) => (a.domain < b.domain ? -1 : a.domain > b.domain ? 1 : 0);
+  const byName = (a: DomainRow, b: DomainRow) =>
+    a.domain < b.domain ? -1 : a.domain > b.domain ? 1 : 0;
   if (column === "domain") return rows.toSorted((a, b) => sign * byName(a, b));
   return rows.toSorted((a, b) => sign * (a[column] - b[column]) || byName(a, b));
 }
 
-export function standing(row: DomainRow): Standing {
-  const word = row.state.split(/[\s:]/, 1)[0];
-  switch (word) {
-    case "rests":
-      return "resting";
-    case "stopped":
-      return "stopped";
-    case "done":
-      return "done";
-    case "refused":
-      return "refused";
-    case "helped":
-      return "helped";
-    default:
-      return "crawling";
-  }
+/** What the filter calls each state of a domain. */
+const STANDINGS: Record<DomainStatus["kind"], Exclude<Standing, "all">> = {
+  crawling: "crawling",
+  done: "done",
+  rests: "resting",
+  stopped: "stopped",
+  refused: "refused",
+  helped: "helped",
+};
+
+export function standing(row: DomainRow): Exclude<Standing, "all"> {
+  return STANDINGS[row.state.kind];
 }
 
 function is(row: DomainRow, whose: Whose): boolean {
@@ -59,9 +56,19 @@ function is(row: DomainRow, whose: Whose): boolean {
   }
 }
 
-export function matching(rows: readonly DomainRow[], search: string, wanted: Standing, whose: Whose = "everyone's"): DomainRow[] {
+export function matching(
+  rows: readonly DomainRow[],
+  search: string,
+  wanted: Standing,
+  whose: Whose = "everyone's",
+): DomainRow[] {
   const text = search.trim().toLowerCase();
-  return rows.filter((row) => (text === "" || row.domain.includes(text)) && (wanted === "all" || standing(row) === wanted) && is(row, whose));
+  return rows.filter(
+    (row) =>
+      (text === "" || row.domain.includes(text)) &&
+      (wanted === "all" || standing(row) === wanted) &&
+      is(row, whose),
+  );
 }
 
 /** Whose a domain is, in a word or two. */
@@ -71,7 +78,13 @@ export function owner(row: DomainRow): string {
 }
 
 /** The rows that are drawn while the list is scrolled to `top`, and a few beyond. */
-export function window(count: number, height: number, rowHeight: number, top: number, margin = 8): { first: number; end: number } {
+export function window(
+  count: number,
+  height: number,
+  rowHeight: number,
+  top: number,
+  margin = 8,
+): { first: number; end: number } {
   const first = Math.max(0, Math.min(count, Math.floor(top / rowHeight) - margin));
   const end = Math.min(count, Math.ceil((top + height) / rowHeight) + margin);
   return { first, end: Math.max(first, end) };

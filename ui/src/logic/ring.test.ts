@@ -25,10 +25,21 @@ describe("ring", () => {
   });
   it("draws neighbours and fingers always, and of hundreds of others the busiest", () => {
     const ids = Array.from({ length: 300 }, (_, i) => id((i + 16).toString(16).padStart(4, "0")));
-    const network = { me: id("0"), successors: ids.slice(0, 16), fingers: ids.slice(10, 30), leaves: ids.slice(0, 20), predecessor: ids[299], connected: ids.map((id) => ({ id })) } as NetworkStatus;
+    const network = {
+      me: id("0"),
+      successors: ids.slice(0, 16),
+      fingers: ids.slice(10, 30),
+      leaves: ids.slice(0, 20),
+      predecessor: ids[299],
+      connected: ids.map((id) => ({ id })),
+    } as NetworkStatus;
     const { peers, leftOut } = drawn(network, new Map([[ids[200], 5000]]));
-    expect(peers.filter(({ role }) => role === "successor").map(({ id }) => id)).toEqual(ids.slice(0, 16));
-    expect(peers.filter(({ role }) => role === "finger").map(({ id }) => id)).toEqual(ids.slice(16, 30));
+    expect(peers.filter(({ role }) => role === "successor").map(({ id }) => id)).toEqual(
+      ids.slice(0, 16),
+    );
+    expect(peers.filter(({ role }) => role === "finger").map(({ id }) => id)).toEqual(
+      ids.slice(16, 30),
+    );
     expect(peers[0]).toEqual({ id: ids[200], role: "other" });
     expect(peers).toHaveLength(30 + MOST_OTHERS);
     expect(leftOut).toBe(270 - MOST_OTHERS);

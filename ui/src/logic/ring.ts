@@ -45,13 +45,30 @@ export type Role = "other" | "finger" | "successor";
 export const MOST_OTHERS = 24;
 
 /** The peers to draw, the most important ones last and so on top, and how many are left out. */
-export function drawn(network: NetworkStatus, busy: ReadonlyMap<string, number>): { peers: { id: string; role: Role }[]; leftOut: number } {
+export function drawn(
+  network: NetworkStatus,
+  busy: ReadonlyMap<string, number>,
+): { peers: { id: string; role: Role }[]; leftOut: number } {
   const near = new Set([...network.successors, ...network.fingers, network.me]);
-  const others = new Set([...network.connected.map(({ id }) => id), ...network.leaves, ...(network.predecessor ? [network.predecessor] : [])]);
+  const others = new Set([
+    ...network.connected.map(({ id }) => id),
+    ...network.leaves,
+    ...(network.predecessor ? [network.predecessor] : []),
+  ]);
   const rest = [...others].filter((id) => !near.has(id));
-  const shown = rest.length <= MOST_OTHERS ? rest : rest.toSorted((a, b) => (busy.get(b) ?? 0) - (busy.get(a) ?? 0)).slice(0, MOST_OTHERS);
+  const shown =
+    rest.length <= MOST_OTHERS
+      ? rest
+      : rest.toSorted((a, b) => (busy.get(b) ?? 0) - (busy.get(a) ?? 0)).slice(0, MOST_OTHERS);
   const fingers = network.fingers.filter((id) => !network.successors.includes(id));
   const as = (role: Role) => (id: string) => ({ id, role });
-  const peers = [...shown.map(as("other")), ...fingers.map(as("finger")), ...network.successors.map(as("successor"))];
-  return { peers: peers.filter(({ id }) => id !== network.me), leftOut: rest.length - shown.length };
+  const peers = [
+    ...shown.map(as("other")),
+    ...fingers.map(as("finger")),
+    ...network.successors.map(as("successor")),
+  ];
+  return {
+    peers: peers.filter(({ id }) => id !== network.me),
+    leftOut: rest.length - shown.length,
+  };
 }

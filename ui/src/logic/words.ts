@@ -1,0 +1,117 @@
+/** The peer's enumerations as English. Every sentence about them is made here, so that a translation begins here. */
+import type {
+  Attention,
+  DomainStatus,
+  NetworkState,
+  PageOutcome,
+  RobotsStatus,
+  Role,
+  StopReason,
+} from "../api/model";
+import { span, whole } from "./format";
+
+const STOPPED: Record<StopReason, string> = {
+  forbidden: "it forbids us",
+  challenged: "it wants to see a human",
+  unreachable: "no answer for a week",
+};
+
+/** What becomes of a domain. */
+export function domain(status: DomainStatus, now: number): string {
+  switch (status.kind) {
+    case "crawling":
+      return "crawling";
+    case "done":
+      return "done";
+    case "rests":
+      return `rests for ${span(status.until - now)}`;
+    case "stopped":
+      return `stopped: ${STOPPED[status.why]}`;
+    case "refused":
+      return "refused by you";
+    case "helped":
+      return "helped: its owner crawls it";
+  }
+}
+
+/** What is known of a domain's robots.txt. */
+export function robots(status: RobotsStatus, now: number): string {
+  switch (status.kind) {
+    case "not_asked":
+      return "not asked yet";
+    case "silent":
+      return `does not answer; asked again in ${span(status.until - now)}`;
+    case "known":
+      return status.delay_ms === null
+        ? "known"
+        : `known, asks for ${span(status.delay_ms)} between requests`;
+    case "left_to_owner":
+      return "heeded by its owner";
+  }
+}
+
+/** The pause between two requests to a domain, where one is known. */
+export function pause(millis: number, role: Role): string {
+  if (millis > 0) return `${span(millis)} between requests`;
+  return role === "helper" ? "kept by its owner" : "not asked yet";
+}
+
+const OUTCOMES: Record<Exclude<PageOutcome, `status_${number}`>, string> = {
+  page: "page",
+  duplicate: "duplicate",
+  unchanged: "unchanged",
+  sitemap: "sitemap",
+  redirect: "redirect",
+  not_modified: "not modified",
+  throttled: "throttled",
+  challenge: "challenge",
+  name_not_resolved: "name not resolved",
+  no_connection: "no connection",
+  no_secure_connection: "no secure connection",
+  answer_broke_off: "answer broke off",
+  no_answer_in_time: "no answer in time",
+  server_error: "server error",
+  redirect_loop: "redirect loop",
+  private_address: "private address",
+  not_a_page: "not a page",
+};
+
+/** How a URL's fetch ended. */
+export function outcome(outcome: PageOutcome): string {
+  return outcome in OUTCOMES
+    ? OUTCOMES[outcome as keyof typeof OUTCOMES]
+    : outcome.replace("status_", "status ");
+}
+
+/** A peer's place in the network. */
+export function network(state: NetworkState): string {
+  switch (state.kind) {
+    case "outside":
+      return "outside the ring";
+    case "joining":
+      return "joining the ring";
+    case "alone":
+      return "alone on the ring";
+    case "member":
+      return `member of a ring of about ${whole(state.peers)} peers`;
+    case "fixed":
+      return `member of a fixed network of ${whole(state.peers)} peers, ${whole(state.down)} of them down`;
+  }
+}
+
+/** What needs the volunteer. */
+export function attention(attention: Attention): string {
+  switch (attention.kind) {
+    case "store":
+      return `Cannot read or write what is remembered: ${attention.error}`;
+    case "archive":
+      return `Cannot write: ${attention.error}. Nothing is lost; crawling goes on when it works again.`;
+    case "writer_ended":
+      return "The writing thread has ended; restart the peer";
+  }
+}
+
+/** The same words as the beginning of a sentence. */
+export function sentence(words: string): string {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+}
