@@ -1,7 +1,8 @@
-"""Who takes part and how each is told to do the same: one start page, eight hosts, eight connections in all, robots
-honoured, no delay, only pages, no assets.
+"""The contestants, and how each is told to do the same: one start page, eight hosts, eight
+connections in all, robots honoured, no delay, only pages, no assets.
 
-A contestant that keeps pages by nature (the two mirrors, and ours) does so; the two libraries keep nothing.
+A contestant that keeps pages by nature (the two mirrors, and ours) does so; the two libraries keep
+nothing.
 """
 
 import dataclasses
@@ -10,6 +11,7 @@ import pathlib
 import subprocess
 
 import corpus
+from kit import peer
 
 HERE = pathlib.Path(__file__).resolve().parent
 CONNECTIONS = len(corpus.HOSTS)
@@ -21,7 +23,8 @@ ASSETS = "css,js,svg,png,ico,woff2,woff,ttf,json,txt"
 
 @dataclasses.dataclass
 class Contestant:
-    """A crawler: its name, what it keeps, its version, and its command for a start page and an empty folder."""
+    """A crawler: its name, what it keeps, its version, and its command for a start page and an
+    empty folder."""
 
     name: str
     keeps: str
@@ -34,40 +37,71 @@ def output(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def apoidea(binary, *more):
+def apoidea(binary, more=None):
     def command(start, folder):
-        settings = [
-            "api.port=0",
-            f'crawl.seeds=["{start}"]',
-            f"crawl.ports=[{corpus.PORT}]",
-            f"crawl.only={list(corpus.HOSTS)}".replace("'", '"'),
-            'crawl.private_networks=["127.0.0.0/8"]',
-            "crawl.private_delay_ms=0",
-            "crawl.private_address_delay_ms=0",
-            "crawl.depth=10000",
-            f"crawl.fetches={CONNECTIONS}",
-            "archive.keep_free_mib=0",
-            # Another peer on this machine would take its share of the hosts.
-            "network.local_network=off",
-            'network.listen=["127.0.0.1"]',
-            "network.port=0",
-            *more,
-        ]
-        return [binary, "run", "--data", folder / "data"] + [part for s in settings for part in ("--set", s)]
+        settings = peer.ALONE | {
+            "crawl.ports": [corpus.PORT],
+            "crawl.only": corpus.HOSTS,
+            "crawl.private_networks": ["127.0.0.0/8"],
+            "crawl.private_delay_ms": 0,
+            "crawl.private_address_delay_ms": 0,
+            "crawl.depth": 10_000,
+            "crawl.fetches": CONNECTIONS,
+            **(more or {}),
+        }
+        return peer.command(binary, folder / "data", settings, [start])
 
     return command
 
 
 def wget2(start, folder):
-    return ["wget2", "--recursive", "--level=0", "--span-hosts", f"--domains={','.join(corpus.HOSTS)}",
-            f"--max-threads={CONNECTIONS}", f"--reject={ASSETS}", "--filter-urls", "--robots=on", "--no-verbose",
-            "--quiet", "--no-hsts", "--tries=1", f"--directory-prefix={folder}", start]
+    return [
+        "wget2",
+        "--recursive",
+        "--level=0",
+        "--span-hosts",
+        f"--domains={','.join(corpus.HOSTS)}",
+        f"--max-threads={CONNECTIONS}",
+        f"--reject={ASSETS}",
+        "--filter-urls",
+        "--robots=on",
+        "--no-verbose",
+        "--quiet",
+        "--no-hsts",
+        "--tries=1",
+        f"--directory-prefix={folder}",
+        start,
+    ]
 
 
 def httrack(start, folder):
     inside = [f"+{host}:{corpus.PORT}/*.html" for host in corpus.HOSTS]
-    return ["httrack", start, "-O", folder, "-*", *inside, f"-c{CONNECTIONS}", "-%c10000", "-A0", "-r9999", "-s2",
-            "-p1", "-%P0", "-I0", "-C0", "-q", "-Q", "-%!", "-%k", "-o0", "-j0", "-u0", "-N0", "-K4"]
+    return [
+        "httrack",
+        start,
+        "-O",
+        folder,
+        "-*",
+        *inside,
+        f"-c{CONNECTIONS}",
+        "-%c10000",
+        "-A0",
+        "-r9999",
+        "-s2",
+        "-p1",
+        "-%P0",
+        "-I0",
+        "-C0",
+        "-q",
+        "-Q",
+        "-%!",
+        "-%k",
+        "-o0",
+        "-j0",
+        "-u0",
+        "-N0",
+        "-K4",
+    ]
 
 
 def scrapy_interpreter(work):
@@ -81,13 +115,27 @@ def scrapy_interpreter(work):
 
 
 def scrapy(interpreter):
-    return lambda start, folder: [interpreter, HERE / "scrapy_contestant.py", start, str(CONNECTIONS), *HOSTS_AND_PORTS]
+    return lambda start, folder: [
+        interpreter,
+        HERE / "scrapy_contestant.py",
+        start,
+        str(CONNECTIONS),
+        *HOSTS_AND_PORTS,
+    ]
 
 
 def spider_binary(work):
     """The program around the `spider` crate, built when it is missing or old."""
     target = work / "spider"
-    command = ["cargo", "build", "--release", "--locked", "--quiet", "--manifest-path", HERE / "spider/Cargo.toml"]
+    command = [
+        "cargo",
+        "build",
+        "--release",
+        "--locked",
+        "--quiet",
+        "--manifest-path",
+        HERE / "spider/Cargo.toml",
+    ]
     subprocess.run(command, check=True, env=os.environ | {"CARGO_TARGET_DIR": str(target)})
     return target / "release/spider-contestant"
 
@@ -107,9 +155,22 @@ def all_of_them(work, binary):
     ours = output(binary, "--version").split()[-1]
     return [
         Contestant("Apoidea", "WARC, durable", ours, apoidea(binary), ends=False),
-        Contestant("Apoidea without archive", "durable state", ours, apoidea(binary, "archive.keep=false"), ends=False),
+        Contestant(
+            "Apoidea without archive",
+            "durable state",
+            ours,
+            apoidea(binary, {"archive.keep": False}),
+            ends=False,
+        ),
         Contestant("wget2", "files", output("wget2", "--version").split()[2], wget2),
         Contestant("spider", "nothing", spider_version(), spider(spider_binary(work))),
-        Contestant("Scrapy", "nothing", output(interpreter, "-m", "scrapy", "version").split()[-1], scrapy(interpreter)),
-        Contestant("HTTrack", "files", output("httrack", "--version").split()[2].split("+")[0], httrack),
+        Contestant(
+            "Scrapy",
+            "nothing",
+            output(interpreter, "-m", "scrapy", "version").split()[-1],
+            scrapy(interpreter),
+        ),
+        Contestant(
+            "HTTrack", "files", output("httrack", "--version").split()[2].split("+")[0], httrack
+        ),
     ]

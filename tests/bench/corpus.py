@@ -1,9 +1,10 @@
-"""The pages that every contestant crawls: the toolchain's own HTML documentation, spread over several hosts.
+"""The pages that every contestant crawls: the toolchain's own HTML documentation, spread over
+several hosts.
 
-Links between pages of different hosts are made absolute, and links to what is not served here point to the public copy
-of the documentation, which is out of scope for all. So every page is one of the corpus, every link in scope leads
-to a page, and no contestant spends time on errors or assets. The pages that can be reached are found by a walk of our
-own, which is what coverage is measured against.
+Links between pages of different hosts are made absolute, and links to what is not served here point
+to the public copy of the documentation, which is out of scope for all. So every page is one of the
+corpus, every link in scope leads to a page, and no contestant spends time on errors or assets. The
+pages that can be reached are found by a walk of our own; coverage is measured against it.
 """
 
 import collections
@@ -21,7 +22,9 @@ PORT = 18080
 PAGES = 11_200
 START = "index.html"
 # Folders of many small pages that fill the corpus up, in this order.
-FILLERS = [f"core/arch/{name}/" for name in ("wasm32", "powerpc64", "s390x", "riscv64", "loongarch64")]
+FILLERS = [
+    f"core/arch/{name}/" for name in ("wasm32", "powerpc64", "s390x", "riscv64", "loongarch64")
+]
 # A folder with more pages than this is spread over several hosts.
 FOLDER_PAGES = 400
 
@@ -37,24 +40,34 @@ LINK = re.compile(r'(<a\b[^>]*?\bhref=")([^"]*)(")')
 
 def toolchain_docs():
     """The HTML documentation of the Rust toolchain in use."""
-    root = subprocess.run(["rustc", "--print", "sysroot"], check=True, capture_output=True, text=True).stdout.strip()
+    root = subprocess.run(
+        ["rustc", "--print", "sysroot"], check=True, capture_output=True, text=True
+    ).stdout.strip()
     docs = pathlib.Path(root, "share/doc/rust/html")
     if not docs.is_dir():
-        raise SystemExit("The toolchain has no documentation; get it with: rustup component add rust-docs")
+        raise SystemExit(
+            "The toolchain has no documentation; get it with: rustup component add rust-docs"
+        )
     return docs
 
 
 def usable(path):
-    """The text of a page, or nothing if it only redirects, asks not to be indexed, or is too big."""
+    """The text of a page, or nothing if it only redirects, asks not to be indexed, or is too
+    big."""
     text = path.read_text(encoding="utf-8")
     head = text[:3000]
-    if 'http-equiv="refresh"' in head or '<meta name="robots"' in head or len(text.encode()) > MAX_BYTES:
+    if (
+        'http-equiv="refresh"' in head
+        or '<meta name="robots"' in head
+        or len(text.encode()) > MAX_BYTES
+    ):
         return None
     return text
 
 
 def chosen(docs):
-    """The chosen pages by path: all but the processor intrinsics first, some of those to fill up."""
+    """The chosen pages by path: all but the processor intrinsics first, some of those to fill
+    up."""
     paths = sorted(p for p in docs.rglob("*.html") if p.name not in NOT_PAGES)
     names = [p.relative_to(docs).as_posix() for p in paths]
     first = [n for n in names if "arch/" not in n] + ["core/arch/index.html"]
@@ -76,7 +89,9 @@ def spread(names):
     folders = collections.defaultdict(list)
     for name in names:
         folders[posixpath.dirname(name)].append(name)
-    shelves = [f[i : i + FOLDER_PAGES] for f in folders.values() for i in range(0, len(f), FOLDER_PAGES)]
+    shelves = [
+        f[i : i + FOLDER_PAGES] for f in folders.values() for i in range(0, len(f), FOLDER_PAGES)
+    ]
     load, hosts = dict.fromkeys(HOSTS, 0), {}
     for shelf in sorted(shelves, key=len, reverse=True):
         host = min(HOSTS, key=lambda host: load[host])
@@ -86,11 +101,14 @@ def spread(names):
 
 
 def target(name, href):
-    """Where a link of a page leads, as a path of the documentation with its fragment; nothing if elsewhere."""
+    """Where a link of a page leads, as a path of the documentation with its fragment; nothing if
+    elsewhere."""
     if re.match(r"[a-z][a-z0-9+.-]*:|//|#|$", href, re.IGNORECASE):
         return None
     path, hash_sign, fragment = href.partition("#")
-    path = posixpath.normpath(posixpath.join("/", posixpath.dirname(name), path.partition("?")[0])).lstrip("/")
+    path = posixpath.normpath(
+        posixpath.join("/", posixpath.dirname(name), path.partition("?")[0])
+    ).lstrip("/")
     return path, hash_sign + fragment
 
 
@@ -128,7 +146,9 @@ def reachable(links):
 def make(folder):
     """Makes the corpus in `folder` unless it is there; returns what is known about it."""
     docs = toolchain_docs()
-    compiler = subprocess.run(["rustc", "--version"], check=True, capture_output=True, text=True).stdout.strip()
+    compiler = subprocess.run(
+        ["rustc", "--version"], check=True, capture_output=True, text=True
+    ).stdout.strip()
     origin = f"{VERSION} {compiler} {PAGES} {PORT} {len(HOSTS)}"
     description = folder / "corpus.json"
     if description.exists():

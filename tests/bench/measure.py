@@ -1,4 +1,5 @@
-"""One crawl of one contestant: what it used, by the kernel's account, and what it got, by the server's log."""
+"""One crawl of one contestant: what it used, by the kernel's account, and what it got, by the
+server's log."""
 
 import dataclasses
 import os
@@ -8,13 +9,17 @@ import subprocess
 import threading
 import time
 
-# A contestant that does not end by itself is told to when nobody has asked for anything for so long.
+from kit.process import peak_mib
+
+# A contestant that does not end by itself is told to when it has asked for nothing for so long.
 QUIET = 3.0
 # Who takes longer is stopped, and its coverage tells how far it got; what it did until then counts.
 DEADLINE = 120.0
 # For ending properly when told to.
 GRACE = 10.0
-# How often a contestant is looked at; memory that it takes in its last moment and not before is not seen.
+# How often a contestant is looked at; memory that it takes only in its last moment is not seen. The
+# kernel's account of an ended process is of no use here, since it begins with the size of the
+# process that started it.
 LOOK = 0.05
 
 
@@ -46,7 +51,9 @@ def crawl(contestant, known, server, work):
     server.served()
     command = contestant.command(known["start"], folder)
     with (work / "last.out").open("wb") as out:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=folder)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=folder
+        )
         over, peaks = threading.Event(), [0.0]
         watcher = threading.Thread(target=watch, args=(process, contestant, server, over, peaks))
         watcher.start()
@@ -72,16 +79,6 @@ def watch(process, contestant, server, over, peaks):
             return end(process, over)
 
 
-def peak_mib(pid):
-    """The largest resident set of a process so far, 0 if it is over. The kernel's account of an ended process is of no use
-    here, since it begins with the size of whoever started it."""
-    try:
-        with open(f"/proc/{pid}/status") as status:
-            return next((int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM:")), 0.0)
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-
-
 def end(process, over):
     """Asks a contestant to end, and ends it if it does not. It is waited for elsewhere."""
     for asked in (signal.SIGTERM, signal.SIGKILL):
@@ -91,7 +88,7 @@ def end(process, over):
             return
 
 
-def judge(served, usage, peak_mib, known):
+def judge(served, usage, peak, known):
     """Pages are counted once each, whatever was asked for besides."""
     pages = {page for _, status, page in served if status == 200} & set(known["pages"])
     times = [at for at, _, _ in served] or [0.0, 1.0]
@@ -101,5 +98,5 @@ def judge(served, usage, peak_mib, known):
         coverage=len(pages) / len(known["pages"]),
         cpu_seconds=usage.ru_utime + usage.ru_stime,
         seconds=max(times) - min(times),
-        peak_mib=peak_mib,
+        peak_mib=peak,
     )

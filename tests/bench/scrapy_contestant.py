@@ -1,6 +1,8 @@
-"""Scrapy as a contestant: follows every link of the corpus's hosts, keeps nothing. Run by the interpreter of its own venv.
+"""Scrapy as a contestant: follows every link of the corpus's hosts, keeps nothing. Run by the
+interpreter of its own venv.
 
-Links are taken by an XPath and sorted out before they become requests: its `LinkExtractor` takes several times as long.
+Links are taken by an XPath and sorted out before they become requests: its `LinkExtractor` takes
+several times as long.
 
 Usage: scrapy_contestant.py START CONNECTIONS HOST:PORT…
 """
@@ -16,7 +18,7 @@ SITES = tuple(f"http://{host}/" for host in sys.argv[3:])
 
 class Docs(scrapy.Spider):
     name = "docs"
-    start_urls = [START]
+    start_urls = (START,)
 
     def parse(self, response):
         hrefs = (href.partition("#")[0] for href in response.xpath("//a/@href").getall())

@@ -1,6 +1,7 @@
 """Line charts as SVG, small enough to be read in a diff."""
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 520, 260, 56, 40, 28, 12
+FONT = 'font-family="sans-serif" font-size="11"'
 COLOURS = ["#b45309", "#0f766e", "#4338ca", "#be123c"]
 
 
@@ -14,27 +15,44 @@ def nice(most):
     return next(scale * step for step in (1, 2, 2.5, 5, 10) if scale * step >= most)
 
 
+def text(x, y, words, **attributes):
+    """An SVG text; underscores in names of attributes stand for dashes."""
+    more = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in attributes.items())
+    return f'<text x="{x}" y="{y}"{more}>{words}</text>'
+
+
 def chart(path, title, across, up, lines):
     """`lines` is a list of (name, [(x, y), …])."""
     points = [point for _, line in lines for point in line]
     x_most = nice(max(x for x, _ in points) or 1)
     y_most = nice(max(y for _, y in points) or 1)
-    x_at = lambda x: LEFT + x / x_most * (WIDTH - LEFT - RIGHT)
-    y_at = lambda y: HEIGHT - BOTTOM - y / y_most * (HEIGHT - BOTTOM - TOP)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="11">',
-           f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>', f'<text x="{LEFT}" y="16" font-size="13">{title}</text>']
+
+    def x_at(x):
+        return f"{LEFT + x / x_most * (WIDTH - LEFT - RIGHT):.1f}"
+
+    def y_at(y, below=0):
+        return f"{HEIGHT - BOTTOM - y / y_most * (HEIGHT - BOTTOM - TOP) + below:.1f}"
+
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {FONT}>',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
+        text(LEFT, 16, title, font_size=13),
+    ]
     for step in range(5):
-        y = y_most * step / 4
-        out.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y_at(y):.1f}" y2="{y_at(y):.1f}" stroke="#ddd"/>')
-        out.append(f'<text x="{LEFT - 6}" y="{y_at(y) + 4:.1f}" text-anchor="end">{y:g}</text>')
-        x = x_most * step / 4
-        out.append(f'<text x="{x_at(x):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{x:g}</text>')
-    out.append(f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{across}</text>')
-    out.append(f'<text x="12" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 12 {HEIGHT / 2})">{up}</text>')
+        x, y = x_most * step / 4, y_most * step / 4
+        ends = f'x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y_at(y)}" y2="{y_at(y)}"'
+        out.append(f'<line {ends} stroke="#ddd"/>')
+        out.append(text(LEFT - 6, y_at(y, 4), f"{y:g}", text_anchor="end"))
+        out.append(text(x_at(x), HEIGHT - BOTTOM + 16, f"{x:g}", text_anchor="middle"))
+    middle = HEIGHT / 2
+    out.append(text((LEFT + WIDTH) / 2, HEIGHT - 6, across, text_anchor="middle"))
+    turned = f"rotate(-90 12 {middle})"
+    out.append(text(12, middle, up, text_anchor="middle", transform=turned))
     for at, (name, line) in enumerate(lines):
         colour = COLOURS[at % len(COLOURS)]
-        way = " ".join(f"{x_at(x):.1f},{y_at(y):.1f}" for x, y in line)
+        way = " ".join(f"{x_at(x)},{y_at(y)}" for x, y in line)
         out.append(f'<polyline points="{way}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        out.append(f'<text x="{WIDTH - RIGHT}" y="{TOP + 12 + 14 * at}" text-anchor="end" fill="{colour}">{name}</text>')
+        place = (WIDTH - RIGHT, TOP + 12 + 14 * at)
+        out.append(text(*place, name, text_anchor="end", fill=colour))
     out.append("</svg>\n")
     path.write_text("\n".join(out))

@@ -1,20 +1,21 @@
-"""A toy web and peers that crawl it together, each a process of its own, and what they and the servers counted."""
+"""A toy web and peers that crawl it together, each a process of its own, and what they and the web
+counted."""
 
 import collections
+import contextlib
 import dataclasses
 import gzip
-import json
-import os
-import pathlib
 import shutil
-import signal
-import subprocess
 import time
-import urllib.request
 
-TICKS = os.sysconf("SC_CLK_TCK")
-# The number of messages with links, `wire::LINKS`.
-LINKS = "16"
+from kit import peer, wire
+from kit.api import is_done, is_one_ring
+from kit.web import Web
+
+# Seconds for all peers to find their places.
+RING_PATIENCE = 60
+# A crawl has ended when nobody had anything left in so many looks, a second apart.
+QUIET_LOOKS = 3
 
 
 @dataclasses.dataclass
@@ -34,18 +35,20 @@ class Result:
     overlay_bytes: int
     web_bytes: int
     cpu_seconds: float
+    # Pages of the domains that each peer owns.
     shares: list
     # Pages that each peer fetched, for itself or for others.
     fetched: list
-    # Fetches that owners left to their neighbours.
+    # Fetches that owners lent to their neighbours.
     lent: int
-    # Seconds in which many hosts waited for a fetch.
+    # Looks in which many hosts waited for a fetch.
     waiting: int
-    # The share of them in which a peer had nothing under way while another had more than twice its share of them.
+    # The share of these in which a peer had nothing under way while another had more than twice
+    # its share of the waiting hosts.
     uneven: float
-    # The same, but with a peer that was at no fetch at this moment, be there pages on their way to the disk or not.
+    # The same, but the peer had no fetch under way, whether or not it had pages to store.
     pausing: float
-    # How much of what all might fetch at a time they did in these seconds.
+    # The share of all fetches that the peers may do at a time that were under way in these looks.
     used: float
     # Of the tenth of pages with the most links to them, the share among the first tenth fetched.
     quality: float
@@ -58,82 +61,37 @@ class Result:
     def overlap(self):
         return (self.requests - self.pages) / self.requests
 
+    @property
+    def pages_per_second(self):
+        return self.pages / self.seconds
 
-def ask(url, token=None, body=None):
-    request = urllib.request.Request(url, data=None if body is None else json.dumps(body).encode())
-    if token:
-        request.add_header("Authorization", f"Bearer {token}")
-    if body is not None:
-        request.add_header("Content-Type", "application/json")
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return answer.read()
+    def per_page(self, what):
+        """A sum of the crawl, such as `overlay_bytes`, for each page."""
+        return getattr(self, what) / self.pages
 
-
-class Web:
-    """The toy web in a process of its own."""
-
-    def __init__(self, program, hosts, pages, answers_after, folder):
-        command = [program, "--hosts", str(hosts), "--pages", str(pages), "--mean-bytes", "6000", "--addresses", "32", "--print-config"]
-        command += ["--answers-after-ms", str(answers_after)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.config = json.loads(self.process.stdout.readline())
-        self.certificate = folder / "ca.pem"
-        self.certificate.write_text(self.config["ca_pem"])
-
-    def control(self, what):
-        return ask(f"http://{self.config['control_address']}/.toyweb/{what}")
-
-    def stop(self):
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait(timeout=20)
+    @property
+    def cpu_ms_per_page(self):
+        return 1000 * self.per_page("cpu_seconds")
 
 
-class Peer:
-    """One peer."""
+@dataclasses.dataclass
+class Programs:
+    """The programs that take part."""
 
-    def __init__(self, program, folder, number, web, delay, fetches, entries):
-        self.data = folder / f"peer-{number}"
-        config = web.config
-        settings = {
-            "api.port": 0, "archive.keep_free_mib": 0, "network.port": 0, "network.listen": '["127.0.0.1"]',
-            "network.local_network": "off", "network.is_private": "true", "network.entry_points": json.dumps(entries),
-            "crawl.ports": json.dumps([config["http_port"], config["https_port"]]),
-            "crawl.private_networks": '["127.0.0.0/8"]', "crawl.private_delay_ms": delay,
-            "crawl.private_address_delay_ms": 0, "crawl.fetches": fetches, "crawl.dns": json.dumps([config["dns_address"]]),
-            "crawl.trusted_certificates": json.dumps([str(web.certificate)]),
-        }
-        options = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
-        command = [program, "--data", self.data, "--config", self.data.with_suffix(".toml"), "run", *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + 30
-        while True:
-            try:
-                self.address = (self.data / "api-address").read_text().strip()
-                self.token = (self.data / "api-token").read_text().strip()
-                self.status()
-                return
-            except (OSError, ValueError):
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.05)
-
-    def get(self, path):
-        return json.loads(ask(self.address + path, self.token))
-
-    def status(self):
-        return self.get("/api/status")
-
-    def cpu_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(timeout=20)
+    apoidea: object
+    toyweb: object
 
 
-def is_done(status):
-    return status["state"] == "idle" and status["queued"] + status["outbox"] + status["processing"] == 0
+def start(programs, folder, number, web, delay, fetches, entries=()):
+    """Starts the peer with this number, to crawl the web in a swarm."""
+    settings = peer.in_swarm(entries) | web.settings(delay) | {"crawl.fetches": fetches}
+    return peer.start(programs.apoidea, folder / f"peer-{number}", settings)
+
+
+def fresh(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
 
 
 def has_waiting(look):
@@ -142,110 +100,138 @@ def has_waiting(look):
 
 
 def is_uneven(look, work):
-    """Is a peer without any of this work while another has more than twice its share of the hosts that wait for a fetch?"""
+    """Is a peer without any of this work while another has more than twice its share of the hosts
+    that wait for a fetch?"""
     ready = [status["ready"] for status in look]
-    return any(sum(status[kind] for kind in work) == 0 for status in look) and max(ready) > 2 * sum(ready) / len(ready)
+    is_idle = any(sum(status[kind] for kind in work) == 0 for status in look)
+    return is_idle and max(ready) > 2 * sum(ready) / len(ready)
+
+
+def cpu_seconds(swarm):
+    return sum(member.cpu_seconds() for member in swarm)
+
+
+def watch(swarm, seconds):
+    """Looks at all peers once a second until nobody has anything left; gives the looks."""
+    until = time.monotonic() + seconds
+    quiet, looks = 0, []
+    while quiet < QUIET_LOOKS and time.monotonic() < until:
+        time.sleep(1)
+        looks.append([member.api.status() for member in swarm])
+        quiet = quiet + 1 if all(map(is_done, looks[-1])) else 0
+    return looks
 
 
 def crawl(programs, folder, peers, hosts, pages, delay, fetches=32, answers_after=0, seconds=300):
     """Lets a swarm crawl a web to the end; gives what was counted."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    web = Web(programs["toyweb"], hosts, pages, answers_after, folder)
-    swarm = []
-    try:
+    fresh(folder)
+    with contextlib.ExitStack() as ends:
+        web = Web(programs.toyweb, folder, hosts, pages, answers_after)
+        ends.callback(web.stop)
+        swarm = []
         for number in range(peers):
-            entries = [swarm[0].get("/api/peers")["listens"][0]] if swarm else []
-            swarm.append(Peer(programs["apoidea"], folder, number, web, delay, fetches, entries))
-        until = time.monotonic() + 60
-        while abs(sum(peer.get("/api/peers")["share"] for peer in swarm) - 1) > 1e-9 and time.monotonic() < until:
+            entries = [swarm[0].api.entry_point()] if swarm else []
+            swarm.append(start(programs, folder, number, web, delay, fetches, entries))
+            ends.callback(swarm[-1].kill)
+        until = time.monotonic() + RING_PATIENCE
+        while not is_one_ring(swarm) and time.monotonic() < until:
             time.sleep(0.5)
-        before = sum(peer.cpu_seconds() for peer in swarm)
-        ask(swarm[0].address + "/api/seeds", swarm[0].token, {"urls": web.config["seeds"]})
-        until = time.monotonic() + seconds
-        quiet, looks = 0, []
-        while quiet < 3 and time.monotonic() < until:
-            time.sleep(1)
-            looks.append([peer.status() for peer in swarm])
-            quiet = quiet + 1 if all(map(is_done, looks[-1])) else 0
-        cpu = sum(peer.cpu_seconds() for peer in swarm) - before
-        statuses = [peer.status() for peer in swarm]
-        traffic = [peer.get("/api/peers")["traffic"]["kinds"] for peer in swarm]
-        log = json.loads(web.control("log"))["visits"]
-        due = web.control("must-fetch").decode().split()
-        for peer in swarm:
-            peer.stop()
-        return count(peers, fetches, statuses, looks, traffic, log, due, cpu, [peer.data for peer in swarm])
-    finally:
-        for peer in swarm:
-            peer.process.kill()
-            peer.process.wait()
-        web.stop()
+        before = cpu_seconds(swarm)
+        swarm[0].api.seed(web.seeds)
+        looks = watch(swarm, seconds)
+        cpu = cpu_seconds(swarm) - before
+        statuses = [member.api.status() for member in swarm]
+        traffic = [member.api.traffic() for member in swarm]
+        visits, due = web.visits(), set(web.due())
+        for member in swarm:
+            member.stop()
+        order, timing = arrivals(visits, due)
+        return Result(
+            peers=peers,
+            cpu_seconds=cpu,
+            quality=quality(order, [member.data for member in swarm]),
+            **timing,
+            **counts(statuses, traffic),
+            **balance(looks, fetches),
+        )
 
 
 def apart(programs, folder, peers, hosts, pages, delay, fetches=32, seconds=300):
-    """As many peers that know nothing of each other, each with its part of the hosts and pages in a web of its own: milliseconds of CPU for a page."""
-    shutil.rmtree(folder, ignore_errors=True)
-    webs, alone = [], []
-    try:
+    """As many peers that know nothing of each other, each with its part of the hosts and pages in a
+    web of its own: milliseconds of CPU for a page."""
+    fresh(folder)
+    with contextlib.ExitStack() as ends:
+        webs, alone = [], []
         for number in range(peers):
-            place = folder / str(number)
-            place.mkdir(parents=True)
-            webs.append(Web(programs["toyweb"], hosts // peers, pages // peers, 0, place))
-            alone.append(Peer(programs["apoidea"], place, number, webs[-1], delay, fetches, []))
-        before = sum(peer.cpu_seconds() for peer in alone)
-        for peer, web in zip(alone, webs):
-            ask(peer.address + "/api/seeds", peer.token, {"urls": web.config["seeds"]})
-        until = time.monotonic() + seconds
-        quiet = 0
-        while quiet < 3 and time.monotonic() < until:
-            time.sleep(1)
-            quiet = quiet + 1 if all(is_done(peer.status()) for peer in alone) else 0
-        cpu = sum(peer.cpu_seconds() for peer in alone) - before
-        return 1000 * cpu / sum(peer.status()["totals"]["pages"] for peer in alone)
-    finally:
-        for peer in alone:
-            peer.process.kill()
-            peer.process.wait()
-        for web in webs:
-            web.stop()
+            place = fresh(folder / str(number))
+            webs.append(Web(programs.toyweb, place, hosts // peers, pages // peers))
+            ends.callback(webs[-1].stop)
+            alone.append(start(programs, place, number, webs[-1], delay, fetches))
+            ends.callback(alone[-1].kill)
+        before = cpu_seconds(alone)
+        for member, web in zip(alone, webs, strict=True):
+            member.api.seed(web.seeds)
+        watch(alone, seconds)
+        cpu = cpu_seconds(alone) - before
+        return 1000 * cpu / sum(member.api.pages() for member in alone)
 
 
-def moment(visit):
-    received = visit["received"]
-    return received["secs"] + received["nanos"] / 1e9
-
-
-def url(visit):
-    port = visit["server"].rsplit(":", 1)[1]
-    return f"{visit['scheme']}://{visit['host']}:{port}{visit['path']}"
-
-
-def count(peers, fetches, statuses, looks, traffic, log, due, cpu, folders):
-    waiting = list(filter(has_waiting, looks))
-    share = lambda is_so: sum(map(is_so, waiting)) / max(1, len(waiting))
-    totals = [status["totals"] for status in statuses]
-    visits = [visit for visit in log if visit["path"] != "/robots.txt"]
+def arrivals(visits, due):
+    """The due pages in the order in which they were first asked for, and what the web saw."""
+    asked = [visit for visit in visits if visit.url in due]
     first = {}
-    for visit in visits:
-        first.setdefault(url(visit), moment(visit))
-    fetched = sorted((at, page) for page, at in first.items() if page in set(due))
-    start, end = fetched[0][0], fetched[-1][0]
-    timeline = [0] * (int(end - start) + 1)
+    for visit in asked:
+        first.setdefault(visit.url, visit.at)
+    fetched = sorted((at, url) for url, at in first.items())
+    begin, end = fetched[0][0], fetched[-1][0]
+    timeline = [0] * (int(end - begin) + 1)
     for at, _ in fetched:
-        timeline[int(at - start)] += 1
-    return Result(
-        peers=peers, pages=len(fetched), expected=len(due), requests=len([v for v in visits if url(v) in set(due)]),
-        seconds=end - start, timeline=timeline, received=sum(s["totals"]["received"] for s in statuses),
-        batches=sum(kinds[LINKS]["asked"] for kinds in traffic if LINKS in kinds),
-        overlay_bytes=sum(kind["bytes_out"] for kinds in traffic for kind in kinds.values()),
-        web_bytes=sum(s["totals"]["bytes"] for s in statuses), cpu_seconds=cpu,
-        shares=[s["totals"]["pages"] for s in statuses], lent=sum(t["lent"] for t in totals),
-        fetched=[t["pages"] - t["lent"] + t["borrowed"] for t in totals],
-        waiting=len(waiting), uneven=share(lambda look: is_uneven(look, ["fetching", "processing"])), pausing=share(lambda look: is_uneven(look, ["fetching"])),
-        used=share(lambda look: sum(min(status["fetching"], fetches) for status in look) / (peers * fetches)),
-        quality=quality([page for _, page in fetched], folders),
-    )
+        timeline[int(at - begin)] += 1
+    timing = {
+        "pages": len(fetched),
+        "expected": len(due),
+        "requests": len(asked),
+        "seconds": end - begin,
+        "timeline": timeline,
+    }
+    return [url for _, url in fetched], timing
+
+
+def counts(statuses, traffic):
+    """The sums of the peers' own counters."""
+    links = wire.kind("LINKS")
+    totals = [status["totals"] for status in statuses]
+    received = sum(total["received"] for total in totals)
+    batches = sum(kinds[links]["asked"] for kinds in traffic if links in kinds)
+    assert batches or not received, f"links came without a message of kind {links}"
+    return {
+        "received": received,
+        "batches": batches,
+        "overlay_bytes": sum(kind["bytes_out"] for kinds in traffic for kind in kinds.values()),
+        "web_bytes": sum(total["bytes"] for total in totals),
+        "shares": [total["pages"] for total in totals],
+        "lent": sum(total["lent"] for total in totals),
+        "fetched": [total["pages"] - total["lent"] + total["borrowed"] for total in totals],
+    }
+
+
+def balance(looks, fetches):
+    """The looks in which many hosts waited, and how evenly the peers were at work in them."""
+    waiting = list(filter(has_waiting, looks))
+
+    def share(of_look):
+        return sum(map(of_look, waiting)) / max(1, len(waiting))
+
+    def used(look):
+        under_way = sum(min(status["fetching"], fetches) for status in look)
+        return under_way / (fetches * len(look))
+
+    return {
+        "waiting": len(waiting),
+        "uneven": share(lambda look: is_uneven(look, ["fetching", "processing"])),
+        "pausing": share(lambda look: is_uneven(look, ["fetching"])),
+        "used": share(used),
+    }
 
 
 def quality(order, folders):
@@ -254,9 +240,7 @@ def quality(order, folders):
     for folder in folders:
         for file in sorted((folder / "archive").glob("*.warc.gz*")):
             with gzip.open(file, "rt", encoding="utf-8", errors="replace") as lines:
-                for line in lines:
-                    if line.startswith("outlink: "):
-                        links[line.split()[1]] += 1
+                links.update(line.split()[1] for line in lines if line.startswith("outlink: "))
     tenth = max(1, len(order) // 10)
     important = {page for page, _ in links.most_common(tenth)}
     return len(important & set(order[:tenth])) / tenth

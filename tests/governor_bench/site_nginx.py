@@ -1,29 +1,22 @@
-"""Webs that cost their server next to nothing: an nginx that answers on every address of 127.13.0.0/16."""
+"""Webs that cost their server next to nothing: an nginx that answers on every address of
+127.13.0.0/16."""
 
 import pathlib
 import shutil
-import subprocess
-import time
+
+from kit.nginx import Nginx
 
 PORT = 8713
 NETWORK = "127.13.0.0/16"
 
-CONFIG = """
-daemon off; worker_processes 1; error_log {folder}/error.log; pid {folder}/nginx.pid;
-worker_rlimit_nofile 16384;
-events {{ worker_connections 8192; }}
-http {{
-    log_format size '$msec $bytes_sent $request_length';
-    access_log {folder}/access.log size buffer=4k flush=100ms;
-    client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};
-    keepalive_requests 1000000; default_type text/html;
+HTTP = """
+    default_type text/html;
     server {{
         listen 0.0.0.0:{port} backlog=4096;
         location = /robots.txt {{ return 404; }}
         {locations}
         location / {{ return 404; }}
     }}
-}}
 """
 WORDS = "the quick brown fox jumps over the lazy dog and runs away from it again, "
 
@@ -46,7 +39,8 @@ def tree(size, depth):
 
 
 def heavy(folder, size, pages, rate_kib):
-    """`pages` pages on each host, of `size` bytes and each different, that come at `rate_kib` KiB/s per connection."""
+    """`pages` pages on each host, of `size` bytes and each different, that come at `rate_kib` KiB/s
+    per connection."""
     head = "<!doctype html><title><!--#echo var='host' --><!--#echo var='request_uri' --></title>"
     links = "".join(f"<a href='/heavy/{n}'>{n}</a> " for n in range(pages - 1))
     text = head + links + "".join(f"<p>{n} {WORDS}" for n in range(size // (len(WORDS) + 8)))
@@ -56,17 +50,17 @@ def heavy(folder, size, pages, rate_kib):
 
 
 class Site:
-    """A web, while it runs. `locations` makes nginx's, given the folder; `prefix` goes before the command."""
+    """A web, while it runs. `locations` makes nginx's, given a folder for files; `prefix` goes
+    before the command."""
 
     def __init__(self, folder, locations, prefix=()):
-        self.folder = pathlib.Path(folder)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
-        text = CONFIG.format(folder=self.folder, port=PORT, locations=locations(self.folder))
-        (self.folder / "nginx.conf").write_text(text)
-        self.process = subprocess.Popen([*prefix, "nginx", "-c", self.folder / "nginx.conf", "-p", self.folder])
-        time.sleep(0.5)
-        assert self.process.poll() is None, (self.folder / "error.log").read_text()
+        files = pathlib.Path(folder) / "files"
+        shutil.rmtree(folder, ignore_errors=True)
+        files.mkdir(parents=True)
+        http = HTTP.format(port=PORT, locations=locations(files))
+        log = "$msec $bytes_sent $request_length"
+        place = pathlib.Path(folder) / "nginx"
+        self.nginx = Nginx(place, (hosts(1)[0], PORT), http, log, prefix=prefix)
 
     def __enter__(self):
         return self
@@ -75,10 +69,8 @@ class Site:
         self.stop()
 
     def stop(self):
-        self.process.terminate()
-        self.process.wait()
+        self.nginx.stop()
 
     def transfers(self):
         """Of each answer: when, bytes sent by the server, bytes sent by the peer."""
-        lines = (self.folder / "access.log").read_text().splitlines()
-        return [(float(at), int(down), int(up)) for at, down, up in (line.split() for line in lines)]
+        return [(float(at), int(down), int(up)) for at, down, up in self.nginx.lines()]

@@ -1,4 +1,5 @@
-"""The AppImage, made here behind a stand-in for its runtime, which is fetched when a release is made."""
+"""The AppImage, made here behind a stand-in for its runtime, which is fetched when a release is
+made."""
 
 import os
 
@@ -30,4 +31,9 @@ def check(_dist, work):
     assert os.listdir(unpacked / "usr/bin") == ["apoidea-desktop"]
     assert shell.version() in shell.run(unpacked / "AppRun", "--version")
     texts = {path.name for path in (unpacked / "usr/share/licenses/apoidea").iterdir()}
-    assert texts == {"third-party-licences.txt.gz", "appimage-runtime.txt", "LICENSE-MIT", "LICENSE-APACHE"}, texts
+    assert texts == {
+        "third-party-licences.txt.gz",
+        "appimage-runtime.txt",
+        "LICENSE-MIT",
+        "LICENSE-APACHE",
+    }, texts

@@ -5,24 +5,30 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 
 import crawl
 import licences
 import limits
 import shell
+from kit.peer import Peer, options
 from root import Root
 
 # The highest exposure that systemd calls OK.
 EXPOSURE = 4.9
 PREVIOUS = "0.0.9"
 # What says that the services are enabled.
-ENABLED = ("etc/systemd/system/multi-user.target.wants/apoidea.service", "etc/systemd/user/default.target.wants/apoidea.service")
+ENABLED = (
+    "etc/systemd/system/multi-user.target.wants/apoidea.service",
+    "etc/systemd/user/default.target.wants/apoidea.service",
+)
 
 
 def check(dist, work):
-    headless, full = (shell.only(dist, f"{name}_{shell.version()}_amd64.deb") for name in ("apoidea-headless", "apoidea"))
+    headless, full = (
+        shell.only(dist, f"{name}_{shell.version()}_amd64.deb")
+        for name in ("apoidea-headless", "apoidea")
+    )
     for package in (headless, full):
         judged = shell.run("lintian", "--allow-root", "--fail-on=error,warning", package)
         assert not re.search(r"^[EW]:", judged, re.MULTILINE), judged
@@ -33,7 +39,12 @@ def check(dist, work):
 def previous(kind, work):
     """A package of the version before this one, from the same source."""
     folder = work / "previous"
-    shell.run(shell.TOP / "installer/linux/deb", kind, folder, env=os.environ | {"APOIDEA_VERSION": PREVIOUS})
+    shell.run(
+        shell.TOP / "installer/linux/deb",
+        kind,
+        folder,
+        env=os.environ | {"APOIDEA_VERSION": PREVIOUS},
+    )
     return shell.only(folder, f"*_{PREVIOUS}_amd64.deb")
 
 
@@ -42,7 +53,9 @@ def check_headless(package, previous, work):
     before = root.files()
     root.install(previous)
     limits.check_headless(root.folder, root.files() - before)
-    assert not re.search(r"lib(gtk|webkit|X11)", root.run("ldd", "/usr/bin/apoidea")), "the headless peer wants a desktop"
+    assert not re.search(r"lib(gtk|webkit|X11)", root.run("ldd", "/usr/bin/apoidea")), (
+        "the headless peer wants a desktop"
+    )
     check_units(root)
     enable(root)
     check_upgrade(root, package, work)
@@ -57,8 +70,11 @@ def enable(root):
 
 
 def purge(root, name, before):
-    """What is left is what was there before the package and all that it needs; what an app has kept in its user's home is theirs."""
-    assert all(os.path.lexists(root.folder / kept) for kept in ("var/lib/apoidea/identity", *ENABLED))
+    """What is left is what was there before the package and all that it needs; what an app has kept
+    in its user's home is theirs."""
+    assert all(
+        os.path.lexists(root.folder / kept) for kept in ("var/lib/apoidea/identity", *ENABLED)
+    )
     root.run("apt-get", "purge", "--yes", "--quiet=2", name)
     left = {path for path in root.files() - before if not path.startswith("root/")}
     assert not left, f"purging left {sorted(left)[:20]}"
@@ -67,35 +83,45 @@ def purge(root, name, before):
 def check_units(root):
     """Both units are right, and the system's is shut in."""
     for unit in ("system/apoidea.service", "user/apoidea.service"):
-        words = shell.run("systemd-analyze", "verify", "--man=no", f"--root={root.folder}", f"/usr/lib/systemd/{unit}")
+        words = shell.run(
+            "systemd-analyze",
+            "verify",
+            "--man=no",
+            f"--root={root.folder}",
+            f"/usr/lib/systemd/{unit}",
+        )
         assert "apoidea" not in words, words
-    words = shell.run("systemd-analyze", "security", "--offline=true", f"--root={root.folder}", "/usr/lib/systemd/system/apoidea.service")
+    words = shell.run(
+        "systemd-analyze",
+        "security",
+        "--offline=true",
+        f"--root={root.folder}",
+        "/usr/lib/systemd/system/apoidea.service",
+    )
     exposure = float(re.search(r"Overall exposure level[^:]*: ([0-9.]+)", words)[1])
     assert exposure <= EXPOSURE, words
     print(f"exposure of the system's unit: {exposure}")
 
 
 def check_upgrade(root, package, work):
-    """A crawl that an older version began is ended by the newer one, and no page is fetched twice."""
+    """A crawl that an older version began is ended by the newer one, and no page is fetched
+    twice."""
     web = crawl.toyweb(work)
     try:
         shutil.copy(web.certificate, root.folder / "srv/ca.pem")
         data = root.folder / "var/lib/apoidea"
-        started = lambda: crawl.Peer(
-            root.start("/usr/bin/apoidea", "--data", "/var/lib/apoidea", "run", *crawl.settings(web, "/srv/ca.pem"),
-                       stdout=subprocess.DEVNULL), data)
-        peer = started()
-        peer.seed(web)
-        shell.wait("half of the crawl", lambda: peer.ask("/api/status")["totals"]["pages"] > 100)
-        peer.process.send_signal(signal.SIGTERM)
-        assert peer.process.wait(shell.PATIENCE) == 0
+        words = ["/usr/bin/apoidea", "--data", "/var/lib/apoidea", "run"]
+        words += options(crawl.settings(web, "/srv/ca.pem"))
+        peer = Peer(root.start(*words, stdout=subprocess.DEVNULL), data)
+        peer.api.seed(web.seeds)
+        crawl.wait_until_half_done(peer)
+        assert peer.stop() == 0
         identity = (data / "identity").read_bytes()
         root.install(package)
         assert shell.version() in root.run("apoidea", "--version")
-        peer = started()
+        peer = Peer(root.start(*words, stdout=subprocess.DEVNULL), data)
         crawl.wait_until_done([peer])
-        peer.process.send_signal(signal.SIGTERM)
-        peer.process.wait(shell.PATIENCE)
+        peer.stop()
         (root.folder / "srv/ca.pem").unlink()
         assert (data / "identity").read_bytes() == identity
         crawl.check_fetched(web)
@@ -111,17 +137,26 @@ def check_full(headless, package, dist, work):
     before = root.files()
     check_change(root, headless, package)
     share = root.folder / "usr/share"
-    shell.run("desktop-file-validate", share / "applications/org.apoidea.desktop.desktop", root.folder / "etc/xdg/autostart/org.apoidea.desktop.desktop")
-    shell.run("appstreamcli", "validate", "--no-net", share / "metainfo/org.apoidea.desktop.metainfo.xml")
+    shell.run(
+        "desktop-file-validate",
+        share / "applications/org.apoidea.desktop.desktop",
+        root.folder / "etc/xdg/autostart/org.apoidea.desktop.desktop",
+    )
+    shell.run(
+        "appstreamcli", "validate", "--no-net", share / "metainfo/org.apoidea.desktop.metainfo.xml"
+    )
     collected = share / "doc/apoidea/third-party-licences.txt.gz"
     licences.check(gzip.decompress(collected.read_bytes()).decode(), dist, "linux")
-    assert os.readlink(root.folder / "usr/libexec/xscreensaver/apoidea") == "../../bin/apoidea-desktop"
+    assert (
+        os.readlink(root.folder / "usr/libexec/xscreensaver/apoidea") == "../../bin/apoidea-desktop"
+    )
     check_tray(root, work)
     purge(root, "apoidea", before)
 
 
 def check_change(root, headless, package):
-    """The full package takes over what the service of the other has kept, and that does not come back for it."""
+    """The full package takes over what the service of the other has kept, and that does not come
+    back for it."""
     root.install(headless)
     enable(root)
     kept = root.folder / "var/lib/apoidea/identity"
@@ -133,11 +168,17 @@ def check_change(root, headless, package):
 
 
 def check_tray(root, work):
-    """The installed app reaches the tray, and everything that can be chosen there is chosen with the mouse."""
+    """The installed app reaches the tray, and everything that can be chosen there is chosen with
+    the mouse."""
     app = work / "apoidea-desktop"
-    app.write_text(f'#!/bin/sh\nexec {shlex.join(root.command("/usr/bin/apoidea-desktop", binds=("/tmp",)))} "$@"\n')
+    inside = root.command("/usr/bin/apoidea-desktop", binds=("/tmp",))
+    app.write_text(f'#!/bin/sh\nexec {shlex.join(inside)} "$@"\n')
     app.chmod(0o755)
-    clicks = shlex.split(os.environ.get("APOIDEA_CLICKS", "cargo test --locked -p apoidea-desktop --test desktop"))
-    said = shell.run(*clicks, "tray::", cwd=shell.TOP, env=os.environ | {"APOIDEA_DESKTOP": str(app)})
+    clicks = shlex.split(
+        os.environ.get("APOIDEA_CLICKS", "cargo test --locked -p apoidea-desktop --test desktop")
+    )
+    said = shell.run(
+        *clicks, "tray::", cwd=shell.TOP, env=os.environ | {"APOIDEA_DESKTOP": str(app)}
+    )
     assert "1 passed" in said, said
     print("the installed app was paused, limited, snoozed, looked at and quit from its tray")

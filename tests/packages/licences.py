@@ -5,8 +5,12 @@ import re
 
 import shell
 
-# Parts that are not in Rust hide inside crates, or come with the linker; each stands for itself in the text of its licence.
-HIDDEN = {"linux": ("Intel Corporation", "Eric Biggers"), "windows": ("Eric Biggers", "(C) Microsoft Corporation", "the mingw-w64 project")}
+# Parts that are not in Rust hide inside crates, or come with the linker; each stands for itself in
+# the text of its licence.
+HIDDEN = {
+    "linux": ("Intel Corporation", "Eric Biggers"),
+    "windows": ("Eric Biggers", "(C) Microsoft Corporation", "the mingw-w64 project"),
+}
 
 
 def check(text, dist, system):

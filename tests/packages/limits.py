@@ -1,4 +1,5 @@
-"""How large a download and an installed peer may be: a volunteer waits for the one and gives room to the other.
+"""How large a download and an installed peer may be: a volunteer waits for the one and gives room
+to the other.
 
 Usage: python3 tests/packages/limits.py FOLDER, of downloads
 """

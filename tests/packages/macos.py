@@ -1,4 +1,5 @@
-"""The macOS bundle: laid out here with stand-ins for the programs and for the tools of a Mac. See also installer/macos/check."""
+"""The macOS bundle: laid out here with stand-ins for the programs and for the tools of a Mac. See
+also installer/macos/check."""
 
 import os
 import pathlib
@@ -19,13 +20,26 @@ case "$1 $2 $3" in
 *) exit 1 ;;
 esac
 """
-# What a Mac has for programs of two processors, symbols, seals, disk images and the notary. All but the first say what they were asked for.
+# What a Mac has for programs of two processors, symbols, seals, disk images and the notary. All but
+# the first say what they were asked for.
 NOTE = 'echo "${0##*/} $*" >>"$ASKED"'
 TOOLS = {"lipo": LIPO, **dict.fromkeys(("strip", "codesign", "hdiutil", "xcrun", "ditto"), NOTE)}
-CREDENTIALS = {"APPLE_SIGNING_IDENTITY": "us", "APPLE_ID": "us@example.org", "APPLE_PASSWORD": "secret", "APPLE_TEAM_ID": "team"}
+CREDENTIALS = {
+    "APPLE_SIGNING_IDENTITY": "us",
+    "APPLE_ID": "us@example.org",
+    "APPLE_PASSWORD": "secret",
+    "APPLE_TEAM_ID": "team",
+}
 # What is asked of them for the image, with credentials and without, by how it begins.
-SIGNED = ["codesign --force --timestamp --options runtime", "codesign --verify --deep --strict", "hdiutil create", "codesign --timestamp --sign us",
-          "xcrun notarytool submit", "xcrun stapler staple", "xcrun stapler staple"]
+SIGNED = [
+    "codesign --force --timestamp --options runtime",
+    "codesign --verify --deep --strict",
+    "hdiutil create",
+    "codesign --timestamp --sign us",
+    "xcrun notarytool submit",
+    "xcrun stapler staple",
+    "xcrun stapler staple",
+]
 SEALED = ["codesign --force --deep --sign -", "hdiutil create"]
 
 
@@ -60,7 +74,10 @@ class Mac:
             (tools / name).write_text(f"#!/bin/sh\n{script}\n")
             (tools / name).chmod(0o755)
         bare = {name: value for name, value in os.environ.items() if name not in CREDENTIALS}
-        self.environment = bare | {"PATH": f"{tools}:{os.environ['PATH']}", "ASKED": str(self.asked)}
+        self.environment = bare | {
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "ASKED": str(self.asked),
+        }
 
     def run(self, script, *words, **credentials):
         """Runs one; gives what it asked of the tools."""
@@ -70,7 +87,8 @@ class Mac:
 
 
 def check_image(mac, folder):
-    """That the image is of this folder, compressed by the best that macOS 11 reads, and that signing and the notary only wait for credentials."""
+    """That the image is of this folder, compressed by the best that macOS 11 reads, and that
+    signing and the notary only wait for credentials."""
     for credentials, expected in ((CREDENTIALS, SIGNED), ({}, SEALED)):
         asked = mac.run("image", folder, "Apoidea.dmg", **credentials)
         assert len(asked) == len(expected) and all(map(str.startswith, asked, expected)), asked
@@ -84,7 +102,8 @@ def check_program(content, name, processors=PROCESSORS):
 
 
 def check_update(archive, image, processor):
-    """That it is the bundle of the image but for the other processor's program, in the one folder that the updater unpacks."""
+    """That it is the bundle of the image but for the other processor's program, in the one folder
+    that the updater unpacks."""
     with tarfile.open(archive) as files:
         found = {member.name for member in files if not member.isdir()}
         assert found == {path for path in files_of(image) if path.startswith("Apoidea.app/")}, found
@@ -94,24 +113,35 @@ def check_update(archive, image, processor):
 
 
 def files_of(folder):
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or path.is_file()}
+    return {
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
 
 
 def check_headless(archive):
     folder = f"apoidea-{shell.version()}"
     with tarfile.open(archive) as files:
         names = {"apoidea", "third-party-licences.txt", "LICENSE-MIT", "LICENSE-APACHE"}
-        assert set(files.getnames()) == {folder} | {f"{folder}/{name}" for name in names}, files.getnames()
+        assert set(files.getnames()) == {folder} | {f"{folder}/{name}" for name in names}, (
+            files.getnames()
+        )
         assert files.getmember(f"{folder}/apoidea").mode & stat.S_IXUSR
         check_program(files.extractfile(f"{folder}/apoidea").read().decode(), "apoidea")
 
 
 def check_layout(image):
     expected = {
-        "Applications", "Apoidea.app/Contents/Info.plist", "Apoidea.app/Contents/PkgInfo",
-        "Apoidea.app/Contents/MacOS/apoidea-desktop", "Apoidea.app/Contents/Library/LaunchAgents/org.apoidea.desktop.plist",
-        "Apoidea.app/Contents/Resources/apoidea.icns", "Apoidea.app/Contents/Resources/third-party-licences.txt",
-        "Apoidea.app/Contents/Resources/LICENSE-MIT", "Apoidea.app/Contents/Resources/LICENSE-APACHE",
+        "Applications",
+        "Apoidea.app/Contents/Info.plist",
+        "Apoidea.app/Contents/PkgInfo",
+        "Apoidea.app/Contents/MacOS/apoidea-desktop",
+        "Apoidea.app/Contents/Library/LaunchAgents/org.apoidea.desktop.plist",
+        "Apoidea.app/Contents/Resources/apoidea.icns",
+        "Apoidea.app/Contents/Resources/third-party-licences.txt",
+        "Apoidea.app/Contents/Resources/LICENSE-MIT",
+        "Apoidea.app/Contents/Resources/LICENSE-APACHE",
     }
     found = files_of(image)
     assert found == expected, found ^ expected
@@ -133,11 +163,18 @@ def check_info(contents):
     # The system refuses a service on the local network that is not named here.
     source = (shell.TOP / "crates/overlay/src/chord/local_network.rs").read_text()
     assert info["NSBonjourServices"] == [re.search(r'SERVICE: &str = "(.*)\.local\."', source)[1]]
-    agent = plistlib.loads((contents / "Library/LaunchAgents/org.apoidea.desktop.plist").read_bytes())
+    agent = plistlib.loads(
+        (contents / "Library/LaunchAgents/org.apoidea.desktop.plist").read_bytes()
+    )
     program, *words = agent["ProgramArguments"]
     assert words == ["--hidden"]
     # The image has a link to Applications, where the bundle is meant to be put.
-    assert (contents.parents[1] / pathlib.Path(program).relative_to("/Applications")).exists(), program
+    assert (contents.parents[1] / pathlib.Path(program).relative_to("/Applications")).exists(), (
+        program
+    )
     # Without an exception for the hardened runtime, which the notary would ask about.
     entitlements = plistlib.loads((MACOS / "entitlements.plist").read_bytes())
-    assert set(entitlements) == {"com.apple.security.network.client", "com.apple.security.network.server"}
+    assert set(entitlements) == {
+        "com.apple.security.network.client",
+        "com.apple.security.network.server",
+    }

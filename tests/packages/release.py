@@ -12,14 +12,32 @@ import shell
 
 # Licences that let us give the programs away; a new one is looked at by a person.
 WELCOME = {
-    "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC-BY-4.0", "CC0-1.0",
-    "CDLA-Permissive-2.0", "ISC", "MIT", "MIT-0", "MPL-2.0", "Unicode-3.0", "Unlicense", "ZPL-2.1", "Zlib", "bzip2-1.0.6",
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC-BY-4.0",
+    "CC0-1.0",
+    "CDLA-Permissive-2.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "MPL-2.0",
+    "Unicode-3.0",
+    "Unlicense",
+    "ZPL-2.1",
+    "Zlib",
+    "bzip2-1.0.6",
 }
 
 
 def check(dist, _work):
     check_version()
-    sums = dict(reversed(line.split("  ")) for line in (dist / "SHA256SUMS").read_text().splitlines())
+    sums = dict(
+        reversed(line.split("  ")) for line in (dist / "SHA256SUMS").read_text().splitlines()
+    )
     files = {file.name for file in dist.iterdir()} - {"SHA256SUMS"}
     assert set(sums) == files, set(sums) ^ files
     for name, expected in sums.items():
@@ -51,4 +69,6 @@ def check_bom(bom):
         expression = component["licenses"][0]["expression"]
         for terms in expression.split(" AND "):
             alternatives = [term.strip("() ") for term in terms.split(" OR ")]
-            assert any(term in WELCOME for term in alternatives), f"{component['name']} is under {expression}"
+            assert any(term in WELCOME for term in alternatives), (
+                f"{component['name']} is under {expression}"
+            )

@@ -12,12 +12,28 @@ SUITE = "bookworm"
 # What every use needs; the rest comes with the packages.
 INCLUDE = "ca-certificates,systemd"
 # Left behind by apt and dpkg themselves, whatever they install.
-OF_THE_SYSTEM = ("var/cache/", "var/lib/apt/", "var/lib/dpkg/", "var/log/", "etc/ld.so.cache", "proc/", "sys/", "dev/", "tmp/", "run/")
+OF_THE_SYSTEM = (
+    "var/cache/",
+    "var/lib/apt/",
+    "var/lib/dpkg/",
+    "var/log/",
+    "etc/ld.so.cache",
+    "proc/",
+    "sys/",
+    "dev/",
+    "tmp/",
+    "run/",
+)
 
 
 def base():
     """The system that copies are made of."""
-    folder = pathlib.Path(os.environ.get("APOIDEA_CACHE", pathlib.Path.home() / ".cache/apoidea-packages")) / SUITE
+    folder = (
+        pathlib.Path(
+            os.environ.get("APOIDEA_CACHE", pathlib.Path.home() / ".cache/apoidea-packages")
+        )
+        / SUITE
+    )
     if not (folder / "etc/debian_version").exists() or (folder / "debootstrap").exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +63,14 @@ class Root:
         return ["unshare", "--mount", "sh", "-c", script, str(self.folder), *map(str, words)]
 
     def run(self, *words):
-        return shell.run(*self.command(*words), env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "HOME": "/root"})
+        return shell.run(
+            *self.command(*words),
+            env={
+                "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+                "DEBIAN_FRONTEND": "noninteractive",
+                "HOME": "/root",
+            },
+        )
 
     def start(self, *words, binds=(), **options):
         """Starts a program inside that is ended by its caller."""
@@ -56,7 +79,14 @@ class Root:
     def install(self, package):
         """Installs a package file, with what it depends on."""
         shutil.copy(package, self.folder / "srv" / package.name)
-        self.run("apt-get", "install", "--yes", "--quiet=2", "--no-install-recommends", f"/srv/{package.name}")
+        self.run(
+            "apt-get",
+            "install",
+            "--yes",
+            "--quiet=2",
+            "--no-install-recommends",
+            f"/srv/{package.name}",
+        )
         (self.folder / "srv" / package.name).unlink()
 
     def files(self):
@@ -65,6 +95,8 @@ class Root:
         for path, folders, files in os.walk(self.folder):
             for name in folders + files:
                 relative = os.path.relpath(os.path.join(path, name), self.folder)
-                if not f"{relative}/".startswith(OF_THE_SYSTEM) and not relative.startswith(OF_THE_SYSTEM):
+                if not f"{relative}/".startswith(OF_THE_SYSTEM) and not relative.startswith(
+                    OF_THE_SYSTEM
+                ):
                     found.add(relative)
         return found

@@ -1,4 +1,5 @@
-"""The RPM packages: installed into an empty root, their files and scripts looked at, and removed."""
+"""The RPM packages: installed into an empty root, their files and scripts looked at, and
+removed."""
 
 import gzip
 import os
@@ -10,17 +11,30 @@ import limits
 import shell
 
 HEADLESS = {
-    "/usr/bin/apoidea", "/etc/apoidea/apoidea.toml", "/usr/lib/systemd/system/apoidea.service", "/usr/lib/systemd/user/apoidea.service",
-    "/usr/share/man/man1/apoidea.1.gz", "/usr/share/man/man1/apoidea-run.1.gz", "/usr/share/bash-completion/completions/apoidea",
-    "/usr/share/zsh/site-functions/_apoidea", "/usr/share/fish/vendor_completions.d/apoidea.fish", "/etc/apoidea",
+    "/usr/bin/apoidea",
+    "/etc/apoidea/apoidea.toml",
+    "/usr/lib/systemd/system/apoidea.service",
+    "/usr/lib/systemd/user/apoidea.service",
+    "/usr/share/man/man1/apoidea.1.gz",
+    "/usr/share/man/man1/apoidea-run.1.gz",
+    "/usr/share/bash-completion/completions/apoidea",
+    "/usr/share/zsh/site-functions/_apoidea",
+    "/usr/share/fish/vendor_completions.d/apoidea.fish",
+    "/etc/apoidea",
 }
 FULL = HEADLESS | {
-    "/usr/bin/apoidea-desktop", "/usr/share/applications/org.apoidea.desktop.desktop", "/etc/xdg/autostart/org.apoidea.desktop.desktop",
-    "/usr/share/metainfo/org.apoidea.desktop.metainfo.xml", "/usr/share/icons/hicolor/128x128/apps/apoidea.png",
-    "/usr/share/icons/hicolor/scalable/apps/apoidea.svg", "/usr/share/xscreensaver/config/apoidea.xml", "/usr/libexec/xscreensaver/apoidea",
+    "/usr/bin/apoidea-desktop",
+    "/usr/share/applications/org.apoidea.desktop.desktop",
+    "/etc/xdg/autostart/org.apoidea.desktop.desktop",
+    "/usr/share/metainfo/org.apoidea.desktop.metainfo.xml",
+    "/usr/share/icons/hicolor/128x128/apps/apoidea.png",
+    "/usr/share/icons/hicolor/scalable/apps/apoidea.svg",
+    "/usr/share/xscreensaver/config/apoidea.xml",
+    "/usr/libexec/xscreensaver/apoidea",
 }
 DISABLE = ["disable apoidea.service", "--global disable apoidea.service"]
-# What each script asks of systemd where that runs, and where it does not, by its argument: how many versions will be left.
+# What each script asks of systemd where that runs, and where it does not, by its argument: how many
+# versions will be left.
 SCRIPTS = {
     ("POSTIN", 1): (["daemon-reload"], []),
     ("POSTIN", 2): (["daemon-reload"], []),
@@ -43,8 +57,12 @@ def check_package(name, package, expected, dist, root):
     strangers = {path for path in listed if "apoidea" not in path}
     assert not strangers, f"not ours: {strangers}"
     configuration = shell.run("rpm", "--query", "--configfiles", "--package", package).split()
-    assert set(configuration) == {path for path in listed if path.startswith("/etc/")} - {"/etc/apoidea"}
-    assert f"/usr/share/licenses/{name}/third-party-licences.txt.gz" in shell.run("rpm", "--query", "--licensefiles", "--package", package)
+    assert set(configuration) == {path for path in listed if path.startswith("/etc/")} - {
+        "/etc/apoidea"
+    }
+    assert f"/usr/share/licenses/{name}/third-party-licences.txt.gz" in shell.run(
+        "rpm", "--query", "--licensefiles", "--package", package
+    )
     needs = shell.run("rpm", "--query", "--requires", "--package", package)
     assert ("libwebkit2gtk-4.1.so.0()(64bit)" in needs) == (name == "apoidea"), needs
     check_scripts(package, root.with_suffix(".scripts"))
@@ -52,17 +70,23 @@ def check_package(name, package, expected, dist, root):
 
 
 def check_scripts(package, work):
-    """Each is run as rpm would, before a systemd that only writes down what it is asked for, and without one."""
+    """Each is run as rpm would, before a systemd that only writes down what it is asked for, and
+    without one."""
     work.mkdir()
     systemctl, asked = work / "systemctl", work / "asked"
     systemctl.write_text(f'#!/bin/sh\necho "$@" >>{asked}\n')
     systemctl.chmod(systemctl.stat().st_mode | stat.S_IXUSR)
     for (part, left), expected in SCRIPTS.items():
+        systems = ("mkdir -p /run/systemd/system", ":")
         script = shell.run("rpm", "--query", "--queryformat", f"%{{{part}}}", "--package", package)
-        for system, calls in zip(("mkdir -p /run/systemd/system", ":"), expected):
+        for system, calls in zip(systems, expected, strict=True):
             asked.write_text("")
-            command = f"mount -t tmpfs none /run && {system} && PATH={work}:$PATH && exec sh -s {left}"
-            subprocess.run(["unshare", "--mount", "sh", "-c", command], input=script, text=True, check=True)
+            command = (
+                f"mount -t tmpfs none /run && {system} && PATH={work}:$PATH && exec sh -s {left}"
+            )
+            subprocess.run(
+                ["unshare", "--mount", "sh", "-c", command], input=script, text=True, check=True
+            )
             assert asked.read_text().splitlines() == calls, f"{part} {left}: {asked.read_text()}"
 
 

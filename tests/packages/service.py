@@ -1,6 +1,7 @@
-"""The services under a systemd of their own: they crawl within their walls, go on in the new version, and are gone when purged."""
+"""The services under a systemd of their own: they crawl within their walls, go on in the new
+version, and are gone when purged."""
 
-import json
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import time
 import crawl
 import debian
 import shell
+from kit.patience import PATIENCE, wait
+from kit.peer import Peer, toml
 from root import Root
 
 # What brings a user's own services with it.
@@ -46,24 +49,47 @@ class Machine:
 
     def __init__(self, folder):
         (folder / "usr/sbin/policy-rc.d").unlink()
-        command = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", "--console=pipe", f"--directory={folder}"]
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [
+            "systemd-nspawn",
+            "--quiet",
+            "--register=no",
+            "--keep-unit",
+            "--boot",
+            "--console=pipe",
+            f"--directory={folder}",
+        ]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         self.folder = folder
 
     def command(self, *words):
-        first = open(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read().split()[0]
-        return ["nsenter", f"--target={first}", "--all", "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", *map(str, words)]
+        of = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        first = of.read_text().split()[0]
+        return [
+            "nsenter",
+            f"--target={first}",
+            "--all",
+            "env",
+            "-i",
+            "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+            "HOME=/root",
+            *map(str, words),
+        ]
 
     def run(self, *words):
         return shell.run(*self.command(*words))
 
     def says(self, *words):
-        """What a program answers, whatever it thinks of that."""
-        return subprocess.run(self.command(*words), text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.strip()
+        """The answer of a program, which need not succeed."""
+        command = self.command(*words)
+        done = subprocess.run(command, check=False, text=True, capture_output=True)
+        return done.stdout.strip()
 
     def is_up(self):
-        """Has it started all that it starts? Where there is no place for a second systemd, it gives up."""
-        until = time.monotonic() + shell.PATIENCE
+        """Has it started all that it starts? Where there is no place for a second systemd, it gives
+        up."""
+        until = time.monotonic() + PATIENCE
         while self.process.poll() is None and time.monotonic() < until:
             try:
                 if self.says("systemctl", "is-system-running") in ("running", "degraded"):
@@ -77,36 +103,27 @@ class Machine:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(shell.PATIENCE)
+        self.process.wait(PATIENCE)
 
 
 def configure(folder, web, file):
     """Writes the settings with which a service knows the toy web and nothing else."""
     shutil.copy(web.certificate, folder / "srv/ca.pem")
-    lines = []
-    for setting in crawl.settings(web, "/srv/ca.pem")[1::2]:
-        name, _, value = setting.partition("=")
-        lines.append(f"{name} = {value if is_json(value) else json.dumps(value)}")
+    settings = crawl.settings(web, "/srv/ca.pem")
+    lines = [f"{name} = {toml(value)}\n" for name, value in settings.items()]
     (folder / file).parent.mkdir(parents=True, exist_ok=True)
-    (folder / file).write_text("\n".join(lines) + "\n")
-
-
-def is_json(value):
-    try:
-        json.loads(value)
-    except ValueError:
-        return False
-    return True
+    (folder / file).write_text("".join(lines))
 
 
 def check_system(machine, folder, package, web):
-    """A crawl that the service of the older version began is ended by that of the newer one, and no page is fetched twice."""
+    """A crawl that the service of the older version began is ended by that of the newer one, and no
+    page is fetched twice."""
     configure(folder, web, "etc/apoidea/apoidea.toml")
     machine.run("systemctl", "enable", "--now", "apoidea")
-    peer = crawl.Peer(machine.process, folder / "var/lib/apoidea")
+    peer = Peer(machine.process, folder / "var/lib/apoidea")
     check_walls(machine)
-    peer.seed(web)
-    shell.wait("half of the crawl", lambda: peer.ask("/api/status")["totals"]["pages"] > 100)
+    peer.api.seed(web.seeds)
+    crawl.wait_until_half_done(peer)
     identity = (peer.data / "identity").read_bytes()
     before = main_process(machine)
     shutil.copy(package, folder / "srv")
@@ -114,7 +131,7 @@ def check_system(machine, folder, package, web):
     (folder / "srv" / package.name).unlink()
     assert shell.version() in machine.run("apoidea", "--version")
     assert main_process(machine) not in (before, "0"), "the upgrade did not restart the service"
-    shell.wait("the new version", peer.try_status)
+    wait("the new version", peer.try_status)
     crawl.wait_until_done([peer])
     assert (peer.data / "identity").read_bytes() == identity
     crawl.check_fetched(web)
@@ -128,9 +145,15 @@ def main_process(machine):
 
 def check_walls(machine):
     """That those which the unit asks for are there."""
-    status = dict(line.split(":\t", 1) for line in machine.run("cat", f"/proc/{main_process(machine)}/status").splitlines() if ":\t" in line)
+    status = dict(
+        line.split(":\t", 1)
+        for line in machine.run("cat", f"/proc/{main_process(machine)}/status").splitlines()
+        if ":\t" in line
+    )
     assert "0" not in status["Uid"].split(), status["Uid"]
-    assert (status["NoNewPrivs"], status["Seccomp"], int(status["CapBnd"], 16)) == ("1", "2", 0), status
+    assert (status["NoNewPrivs"], status["Seccomp"], int(status["CapBnd"], 16)) == ("1", "2", 0), (
+        status
+    )
 
 
 def check_user(machine, folder, web):
@@ -139,10 +162,13 @@ def check_user(machine, folder, web):
     machine.run("chown", "--recursive", f"{USER}:", f"/home/{USER}")
     machine.run("loginctl", "enable-linger", USER)
     session = ("systemctl", "--user", f"--machine={USER}@")
-    shell.wait("the user's services", lambda: machine.says(*session, "is-system-running") in ("running", "degraded"))
+    wait(
+        "the user's services",
+        lambda: machine.says(*session, "is-system-running") in ("running", "degraded"),
+    )
     machine.run(*session, "enable", "--now", "apoidea")
-    peer = crawl.Peer(machine.process, folder / f"home/{USER}/.local/share/apoidea")
-    assert peer.ask("/api/status")
+    peer = Peer(machine.process, folder / f"home/{USER}/.local/share/apoidea")
+    assert peer.api.status()
     machine.run(*session, "disable", "--now", "apoidea")
     assert machine.says(*session, "show", "--property=Result", "--value", "apoidea") == "success"
     print("a user's service ran and was stopped")

@@ -13,14 +13,25 @@ import urllib.parse
 import crawl
 import licences
 import shell
+from kit import peer
+from kit.api import is_one_ring
+from kit.patience import wait
 
 PREVIOUS = "0.0.9"
 PROGRAMS = {"apoidea.exe", "apoidea-desktop.exe"}
-INSTALLED = PROGRAMS | {"Apoidea.scr", "WebView2Loader.dll", "third-party-licences.txt", "LICENSE-MIT.txt", "LICENSE-APACHE.txt", "uninstall.exe"}
+INSTALLED = PROGRAMS | {
+    "Apoidea.scr",
+    "WebView2Loader.dll",
+    "third-party-licences.txt",
+    "LICENSE-MIT.txt",
+    "LICENSE-APACHE.txt",
+    "uninstall.exe",
+}
 # Libraries that must be on no list: they come with the compiler, not with Windows.
 FOREIGN = re.compile(r"(?i)libgcc|libstdc|winpthread|msvcr1|vcruntime")
 UNINSTALL = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\Apoidea"
-# Where a new peer lands on the ring is chance: in one of four trials somebody gets none of the domains.
+# Where a new peer lands on the ring is chance: in one of four trials somebody gets none of the
+# domains.
 TRIALS = 12
 RUN = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Run"
 NOTIFIER = r"HKCU\Software\Classes\AppUserModelId\org.apoidea.desktop"
@@ -52,7 +63,11 @@ def check(dist, work):
 def previous(work):
     """An installer of the version before this one, from the same source."""
     folder = work / "previous"
-    shell.run(shell.TOP / "installer/windows/package", folder, env=os.environ | {"APOIDEA_VERSION": PREVIOUS})
+    shell.run(
+        shell.TOP / "installer/windows/package",
+        folder,
+        env=os.environ | {"APOIDEA_VERSION": PREVIOUS},
+    )
     return shell.only(folder, f"*_{PREVIOUS}_x64-setup.exe")
 
 
@@ -62,7 +77,11 @@ class Wine:
     def __init__(self, work):
         self.prefix = work / "wine"
         self.environment = os.environ | {
-            "WINEPREFIX": str(self.prefix), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "netsh.exe=n", "USER": "volunteer", "DISPLAY": "",
+            "WINEPREFIX": str(self.prefix),
+            "WINEDEBUG": "-all",
+            "WINEDLLOVERRIDES": "netsh.exe=n",
+            "USER": "volunteer",
+            "DISPLAY": "",
         }
         self.run("wineboot", "--init")
         self.profile = shell.only(self.prefix / "drive_c/users", "[!P]*")
@@ -83,7 +102,14 @@ class Wine:
 
     def knows(self, key, word):
         """Does the registry say this word about the key? There need not be such a key."""
-        said = subprocess.run(["wine", "reg", "query", key], env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        said = subprocess.run(
+            ["wine", "reg", "query", key],
+            check=False,
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         return word in said.stdout.replace(key, "")
 
     def firewall(self):
@@ -96,7 +122,12 @@ class Wine:
     def start(self, *words):
         """Starts the installed peer; with the shim beside it, and not in its folder."""
         environment = self.environment | {"WINEPATH": f"Z:{self.shim.parent}".replace("/", "\\")}
-        return subprocess.Popen(["wine", self.folder / "apoidea.exe", *words], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return subprocess.Popen(
+            ["wine", self.folder / "apoidea.exe", *words],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def end(self):
         """Ends every program."""
@@ -107,16 +138,28 @@ class Wine:
 def build(source, program, *options):
     # The old file goes first: wine's own is a link into its installation.
     program.unlink(missing_ok=True)
-    shell.run("x86_64-w64-mingw32-gcc", "-O2", "-o", program, shell.TOP / "tests/packages" / source, *options)
+    shell.run(
+        "x86_64-w64-mingw32-gcc",
+        "-O2",
+        "-o",
+        program,
+        shell.TOP / "tests/packages" / source,
+        *options,
+    )
 
 
 def check_firewall(asked):
-    """Each program may be called by others over UDP, which is what QUIC uses; a rule of an older version is gone. Under wine one is an administrator."""
+    """Each program may be called by others over UDP, which is what QUIC uses; a rule of an older
+    version is gone. Under wine one is an administrator."""
     removed, *added = asked
     assert removed == 'delete rule name="Apoidea"'
     assert len(added) == len(PROGRAMS)
     for program in PROGRAMS:
-        assert any(line.startswith('add rule name="Apoidea" dir=in action=allow protocol=UDP') and f'\\{program}"' in line for line in added), asked
+        assert any(
+            line.startswith('add rule name="Apoidea" dir=in action=allow protocol=UDP')
+            and f'\\{program}"' in line
+            for line in added
+        ), asked
 
 
 def check_installed(system, version):
@@ -126,7 +169,9 @@ def check_installed(system, version):
     assert system.knows(NOTIFIER, "Apoidea")
     menu = system.profile / "AppData/Roaming/Microsoft/Windows/Start Menu/Programs/Apoidea"
     assert {file.name for file in menu.iterdir()} == {"Apoidea.lnk", "Uninstall Apoidea.lnk"}
-    assert (system.folder / "Apoidea.scr").stat().st_size == (system.folder / "apoidea-desktop.exe").stat().st_size
+    assert (system.folder / "Apoidea.scr").stat().st_size == (
+        system.folder / "apoidea-desktop.exe"
+    ).stat().st_size
 
 
 def check_program(program):
@@ -136,7 +181,9 @@ def check_program(program):
     assert libraries and not any(FOREIGN.search(library) for library in libraries), libraries
     content = program.read_bytes()
     at = content.find("ProductVersion".encode("utf-16-le"))
-    assert at >= 0 and shell.version().encode("utf-16-le") in content[at : at + 80], f"{program.name} has no version"
+    assert at >= 0 and shell.version().encode("utf-16-le") in content[at : at + 80], (
+        f"{program.name} has no version"
+    )
 
 
 def check_one_network(system, work):
@@ -149,10 +196,10 @@ def check_one_network(system, work):
             if len(owners(peers[0], web)) == len(peers):
                 break
             end_trio(system, peers)
-        peers[0].seed(web)
+        peers[0].api.seed(web.seeds)
         crawl.wait_until_done(peers)
         crawl.check_fetched(web)
-        shares = [peer.ask("/api/status")["totals"]["pages"] for peer in peers]
+        shares = [one.api.pages() for one in peers]
         assert all(shares), f"a peer did nothing: {shares}"
         print(f"pages fetched by two peers of Linux and one of Windows: {json.dumps(shares)}")
     finally:
@@ -165,31 +212,29 @@ def start_trio(system, web, work):
     binaries = os.environ.get("APOIDEA_BINARIES") or f"{crawl.target_folder()}/release"
     peers = []
     for number in range(2):
-        data = work / f"linux-{number}"
-        shutil.rmtree(data, ignore_errors=True)
-        command = [f"{binaries}/apoidea", "--data", data, "run", *crawl.settings(web, web.certificate, entries(peers))]
-        peers.append(crawl.Peer(subprocess.Popen(command, stdout=subprocess.DEVNULL), data))
+        settings = crawl.settings(web, web.certificate, entries(peers))
+        peers.append(peer.start(f"{binaries}/apoidea", work / f"linux-{number}", settings))
     shutil.rmtree(system.data, ignore_errors=True)
-    options = crawl.settings(web, f"Z:{web.certificate}", entries(peers))
-    peers.append(crawl.Peer(system.start("run", *options), system.data))
-    shell.wait("one ring of three", lambda: abs(sum(peer.ask("/api/peers")["share"] for peer in peers) - 1) < 1e-9)
+    settings = crawl.settings(web, f"Z:{web.certificate}", entries(peers))
+    peers.append(peer.Peer(system.start("run", *peer.options(settings)), system.data))
+    wait("one ring of three", lambda: is_one_ring(peers))
     return peers
 
 
 def end_trio(system, peers):
     system.end()
-    for peer in peers:
-        peer.kill()
+    for one in peers:
+        one.kill()
 
 
 def entries(peers):
-    return [peers[0].ask("/api/peers")["listens"][0]] if peers else []
+    return [peers[0].api.entry_point()] if peers else []
 
 
-def owners(peer, web):
-    """Who is responsible for any of the web's domains."""
-    hosts = {urllib.parse.urlsplit(page).hostname for page in web.control("must-fetch").decode().split()}
-    return {peer.ask(f"/api/owners?domain={host}")[0] for host in hosts}
+def owners(one, web):
+    """The peers that own any of the web's domains."""
+    hosts = {urllib.parse.urlsplit(page).hostname for page in web.due()}
+    return {one.api.owners(host)[0] for host in hosts}
 
 
 def check_removal(system, installer, data):
@@ -200,11 +245,15 @@ def check_removal(system, installer, data):
     (cache / "EBWebView").mkdir(parents=True)
     uninstall(system)
     assert system.firewall() == ['delete rule name="Apoidea"']
-    assert {file.name for file in system.folder.iterdir()} == {"notes.txt"}, "exactly ours is removed"
+    assert {file.name for file in system.folder.iterdir()} == {"notes.txt"}, (
+        "exactly ours is removed"
+    )
     assert (data / "identity").exists() and not cache.exists()
     for key in (UNINSTALL, RUN, NOTIFIER, SCREENSAVER):
         assert not system.knows(key, "Apoidea"), f"left: {key}"
-    assert not (system.profile / "AppData/Roaming/Microsoft/Windows/Start Menu/Programs/Apoidea").exists()
+    assert not (
+        system.profile / "AppData/Roaming/Microsoft/Windows/Start Menu/Programs/Apoidea"
+    ).exists()
     stranger.unlink()
     system.install(installer, "/AUTOSTART=1")
     system.install(installer, "/AUTOSTART=0")
@@ -216,5 +265,5 @@ def check_removal(system, installer, data):
 def uninstall(system, *options):
     # The uninstaller works from a copy of itself and returns at once.
     system.run("wine", system.folder / "uninstall.exe", "/S", *options)
-    shell.wait("the uninstaller", lambda: not (system.folder / "uninstall.exe").exists())
+    wait("the uninstaller", lambda: not (system.folder / "uninstall.exe").exists())
     system.run("wineserver", "--wait")
