@@ -3,8 +3,8 @@ SHELL := bash
 CARGO ?= cargo
 # The field's own checker of WARC files; tests hold ours to it.
 WARCIO := target/tools/bin/warcio
-# Drives the tray app's own web view.
-TAURI_DRIVER := target/tools/bin/tauri-driver
+# Formats and checks Python; ruff.toml names its version.
+RUFF := target/tools/bin/ruff
 # The compiler driver for macOS, which needs no Apple machine to check.
 ZIGBUILD := target/zigbuild/bin/cargo-zigbuild
 # Knows what a bill of materials has to look like; tests hold ours to it.
@@ -12,7 +12,7 @@ CYCLONEDX := target/cyclonedx/bin/python
 # The dashboard, which the peer embeds.
 DASHBOARD := ui/dist/site/index.html
 
-.PHONY: run run-headless run-desktop setup-desktop demo evaluate test test-ui-units test-ui bench bench-governor dist test-packages check-macos check-other-systems setup setup-test setup-bench setup-dist build lint help
+.PHONY: run run-headless run-desktop setup-desktop demo evaluate test test-long test-ui-units test-ui bench bench-governor dist test-packages check-macos check-other-systems setup setup-test setup-bench setup-dist build lint lint-python help
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,9 +30,19 @@ run-desktop: setup-desktop $(DASHBOARD)
 demo: build ## Crawl a made-up web, offline
 	target/release/apoidea demo
 
-test: setup-test lint test-ui-units $(WARCIO) $(TAURI_DRIVER) ## Pass all tests
-	$(CARGO) build --locked -p apoidea -p apoidea-desktop
-	APOIDEA_WARCIO=$(CURDIR)/$(WARCIO) APOIDEA_TAURI_DRIVER=$(CURDIR)/$(TAURI_DRIVER) $(CARGO) test --workspace --locked
+# All programs and tests at once: cargo chooses the features of libraries by what it is asked to build, and would compile much of
+# them again for a part of it.
+TEST := APOIDEA_WARCIO=$(CURDIR)/$(WARCIO) $(CARGO) test --workspace --locked
+# Most tests that take long only wait, so more of them run at a time than there are processors.
+TEST_THREADS ?= 8
+
+test: setup-test lint test-ui-units $(WARCIO) ## Pass all tests
+	$(CARGO) build --workspace --all-targets --locked
+	$(TEST) -- --test-threads=$(TEST_THREADS)
+
+test-long: setup-test $(DASHBOARD) $(WARCIO) ## Pass the tests that take minutes each, one by one: an hour or two
+	$(CARGO) build --workspace --all-targets --locked
+	$(TEST) --no-fail-fast -- --ignored --test-threads=1
 
 evaluate: build ## Repeat the papers' experiments with swarms of real processes
 	$(CARGO) build --release --locked -p apoidea-toyweb --example toyweb
@@ -91,9 +101,16 @@ $(ZIGBUILD): | setup-dist
 build: setup $(DASHBOARD)
 	$(CARGO) build --release --locked -p apoidea
 
-lint: setup-desktop $(DASHBOARD)
+lint: setup-desktop $(DASHBOARD) lint-python
 	$(CARGO) fmt --all --check
+	cd ui && npm run --silent lint:format
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+lint-python: $(RUFF) ## Check and test the Python tools
+	$(RUFF) format --check
+	$(RUFF) check
+	python3 -m unittest discover --start-directory tests/kit --top-level-directory tests
+	PYTHONPATH=tests python3 -m unittest discover --start-directory tests/evaluate
 
 setup:
 	@installer/setup build
@@ -108,12 +125,15 @@ $(WARCIO): | setup-test
 	python3 -m venv target/tools
 	target/tools/bin/pip install --quiet --disable-pip-version-check warcio
 
+$(RUFF): ruff.toml
+	@installer/setup lint
+	python3 -m venv target/tools
+	target/tools/bin/pip install --quiet --disable-pip-version-check "ruff$$(sed -n 's/^required-version = "\(.*\)"$$/\1/p' ruff.toml)"
+	touch $@
+
 $(CYCLONEDX): | setup-test
 	python3 -m venv target/cyclonedx
 	target/cyclonedx/bin/pip install --quiet --disable-pip-version-check 'cyclonedx-python-lib[json-validation]==11.12.0' || { rm -r target/cyclonedx; exit 1; }
-
-$(TAURI_DRIVER): | setup-test
-	CARGO_TARGET_DIR=$(CURDIR)/target/tools/build $(CARGO) install --quiet --locked --root target/tools tauri-driver@2.1.0
 
 setup-bench:
 	@installer/setup build test bench

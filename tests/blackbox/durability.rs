@@ -8,7 +8,7 @@ use crate::{
     toy::Toy,
 };
 use apoidea_model::PageUrl;
-use apoidea_peer::{State, Status};
+use apoidea_peer::{State, Status, words};
 use apoidea_toyweb::ToyWeb;
 use std::{
     fs,
@@ -230,7 +230,7 @@ async fn a_full_disk_pauses_the_crawl_and_nothing_is_lost() {
             status.attention.is_some()
         })
         .await;
-    let attention = full.attention.unwrap();
+    let attention = words::attention(&full.attention.unwrap());
     assert!(
         attention.contains("write") || attention.contains("space"),
         "{attention}"

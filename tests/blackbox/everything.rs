@@ -5,7 +5,7 @@ use crate::{
     archived::Archived, contract::Contract, patience, peer_process::PeerProcess, toy::Toy,
 };
 use apoidea_model::PageUrl;
-use apoidea_peer::DomainRow;
+use apoidea_peer::{DomainRow, DomainStatus};
 use apoidea_toyweb::{AccessLog, Fate, ToyWeb, Visit};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -118,7 +118,7 @@ async fn wait_until_done(peer: &PeerProcess) {
         let is_listed = NEVER_DONE
             .iter()
             .any(|name| row.domain.as_str().starts_with(name));
-        row.state.starts_with("stopped") || row.queued == 1 && is_listed
+        matches!(row.state, DomainStatus::Stopped { .. }) || row.queued == 1 && is_listed
     };
     let mut left = Vec::new();
     let done = patience::look(PATIENCE, async || {

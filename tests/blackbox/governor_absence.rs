@@ -5,6 +5,7 @@ use crate::{
     swarm_trial::{QUICK, Trial, view},
 };
 use apoidea_model::Domain;
+use apoidea_peer::NetworkState;
 use apoidea_toyweb::ToyWeb;
 use reqwest::Method;
 use serde_json::json;
@@ -76,7 +77,7 @@ async fn a_long_pause_hands_domains_on_and_its_end_brings_them_back() {
         .unwrap();
     let left = peer
         .wait("it leaves", PATIENCE, |status| {
-            status.network == "outside the ring"
+            status.network == NetworkState::Outside
         })
         .await;
 
@@ -93,7 +94,7 @@ async fn a_long_pause_hands_domains_on_and_its_end_brings_them_back() {
         .await
         .unwrap();
     peer.wait("it is back and has domains", PATIENCE, |status| {
-        status.network.starts_with("member") && status.owned_domains > 0
+        matches!(status.network, NetworkState::Member { .. }) && status.owned_domains > 0
     })
     .await;
     trial.finish().await;

@@ -4,7 +4,7 @@ use crate::{
     peer_process::{Launch, PeerProcess},
     toy::Toy,
 };
-use apoidea_peer::{PageEvent, Status, governor::Reason};
+use apoidea_peer::{PageEvent, PageOutcome, Status, governor::Reason};
 use apoidea_toyweb::ToyWeb;
 use reqwest::{
     Client, Method, RequestBuilder, StatusCode,
@@ -684,7 +684,7 @@ async fn programs_can_follow_a_crawl() {
     assert_eq!(
         pages
             .iter()
-            .filter(|page| ["page", "duplicate"].contains(&&*page.outcome))
+            .filter(|page| matches!(page.outcome, PageOutcome::Page | PageOutcome::Duplicate))
             .count(),
         60
     );

@@ -7,6 +7,15 @@ use std::{
     process::{Command, Stdio},
 };
 
+/// Set for a test that another one runs.
+const INNER: &str = "APOIDEA_INNER_TEST";
+
+/// Was this test started by the one that prepares its network? Anything else that runs ignored
+/// tests, such as `make test-long`, has to leave it out.
+pub fn is_prepared() -> bool {
+    env::var_os(INNER).is_some()
+}
+
 /// `sh -c` in a network namespace of its own, so far that a script can follow.
 fn apart() -> Command {
     let mut apart = Command::new("unshare");
@@ -43,6 +52,7 @@ pub fn run_here(test: &str) {
 fn pass(mut command: Command, test: &str) {
     let output = command
         .args(["--ignored", "--exact", test, "--nocapture"])
+        .env(INNER, test)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();

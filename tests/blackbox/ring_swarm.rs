@@ -6,7 +6,7 @@ use crate::{
     peer_process::{Launch, PeerProcess},
 };
 use apoidea_model::{Domain, PeerId};
-use apoidea_peer::NetworkStatus;
+use apoidea_peer::{NetworkState, NetworkStatus};
 use reqwest::{Method, RequestBuilder};
 use serde::de::DeserializeOwned;
 use std::{collections::BTreeSet, time::Duration};
@@ -90,9 +90,9 @@ impl Swarm {
         let views = self.views().await?;
         if let Some(out) = views
             .iter()
-            .find(|view| !view.standing.starts_with("member"))
+            .find(|view| !matches!(view.standing, NetworkState::Member { .. }))
         {
-            return Err(format!("{} is {}", out.me, out.standing));
+            return Err(format!("{} is {:?}", out.me, out.standing));
         }
         let shares: f64 = views.iter().map(|view| view.share).sum();
         if (shares - 1.0).abs() > 1e-9 {
