@@ -69,7 +69,8 @@ impl Archived {
             .unwrap();
         assert!(
             output.status.success(),
-            "{}{}",
+            "{}: {}{}",
+            output.status,
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         );

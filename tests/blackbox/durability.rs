@@ -92,7 +92,11 @@ async fn a_folder_that_cannot_be_written_is_refused_with_its_name() {
     if is_root() {
         // The administrator may write anywhere, so somebody else tries.
         let program = folder.path().join("apoidea");
-        fs::copy(crate::peer_process::program(), &program).unwrap();
+        // Not by this process: a test beside this one that starts a program at this moment would
+        // hold the file open for writing, and such a file cannot be run.
+        let mut copy = Command::new("cp");
+        copy.arg(crate::peer_process::program()).arg(&program);
+        assert!(copy.status().unwrap().success());
         command = Command::new("setpriv");
         command
             .args(["--reuid=65534", "--regid=65534", "--clear-groups"])

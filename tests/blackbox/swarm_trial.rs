@@ -135,14 +135,21 @@ impl Trial {
         self.peers.remove(&number).expect("it runs").stop().await;
     }
 
-    /// Waits until all see each other.
+    /// Waits until all see each other: no part of the ring is claimed twice or by nobody, and
+    /// everybody knows everybody else who runs.
     pub async fn wait_for_a_ring(&self) {
         let formed = patience::look(PATIENCE, async || {
-            let mut share = 0.0;
+            let mut views = Vec::new();
             for peer in self.peers.values() {
-                share += view(peer).await.ok()?.share;
+                views.push(view(peer).await.ok()?);
             }
-            ((share - 1.0).abs() < 1e-9).then_some(())
+            let share: f64 = views.iter().map(|view| view.share).sum();
+            let all: BTreeSet<PeerId> = views.iter().map(|view| view.me).collect();
+            let sees_all = |view: &NetworkStatus| {
+                let seen = view.successors.iter().chain([&view.me]).copied();
+                seen.collect::<BTreeSet<PeerId>>() == all
+            };
+            ((share - 1.0).abs() < 1e-9 && views.iter().all(sees_all)).then_some(())
         });
         formed.await.expect("the peers form a ring");
     }
