@@ -63,6 +63,12 @@ pub struct Ticket<'a> {
     received: u64,
 }
 
+impl Default for Throttle {
+    fn default() -> Self {
+        Throttle::new()
+    }
+}
+
 impl Throttle {
     /// Without limits.
     pub fn new() -> Self {

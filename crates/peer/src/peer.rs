@@ -191,7 +191,7 @@ impl Peer {
             folder,
             Arc::new(ring_index),
             throttle.clone(),
-            sink(&findings, Finding::Page),
+            sink(&findings, |news| Finding::Page(Box::new(news))),
         )?);
         let admitter = admitter(&config, &store, overlay.me())?;
         let span = archive.as_ref().map(|(_, archive)| archive.span());

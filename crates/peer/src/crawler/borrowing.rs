@@ -162,7 +162,7 @@ mod tests {
                 answer: BorrowedAnswer::Page {
                     outcome: Outcome::Page,
                     effort: EFFORT,
-                    page: Some(processed(&waiting, &[url(&foreign, 7)])),
+                    page: Some(Box::new(processed(&waiting, &[url(&foreign, 7)]))),
                 },
             })
             .await;

@@ -8,7 +8,7 @@ use apoidea_model::{Domain, PeerId};
 #[derive(Debug)]
 pub(crate) enum Finding {
     /// News of the work on pages.
-    Page(PageNews),
+    Page(Box<PageNews>),
     /// News of the writing thread.
     Writer(WriterNews),
     /// The links of these outbox records are with their owners.

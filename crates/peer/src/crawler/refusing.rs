@@ -163,7 +163,7 @@ mod tests {
         let here = crawler.own(0);
         let pending = crawler.fetching(&here, 3).await;
         change(&mut crawler, RefusalChange::Add(here.clone())).await;
-        assert_eq!(crawler.queue(&here), [pending.clone()]);
+        assert_eq!(crawler.queue(&here), std::slice::from_ref(&pending));
         assert_eq!(crawler.parts.admitter.queued(), 1);
         crawler
             .fetched(&pending, Outcome::Failed(Failure::Read))

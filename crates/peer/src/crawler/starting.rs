@@ -380,7 +380,7 @@ mod tests {
             LoanAnswer::Unsent,
         )
         .await;
-        assert_eq!(crawler.queue(&here), [pending.clone()]);
+        assert_eq!(crawler.queue(&here), std::slice::from_ref(&pending));
         assert_eq!(
             (crawler.stage(&pending), crawler.lending.lent_count()),
             (None, 0)

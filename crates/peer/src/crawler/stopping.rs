@@ -195,7 +195,7 @@ mod tests {
         let findings = crawler.parts.swarm.findings.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(50)).await;
-            findings.send(Finding::Page(news))
+            findings.send(Finding::Page(Box::new(news)))
         });
         let (status, next) = crawler.shut_down().await;
         assert_eq!(status.totals.pages, 1);

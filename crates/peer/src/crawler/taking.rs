@@ -40,7 +40,7 @@ impl Crawler {
 
     async fn take(&mut self, finding: Finding) {
         match finding {
-            Finding::Page(news) => self.take_page_news(news).await,
+            Finding::Page(news) => self.take_page_news(*news).await,
             Finding::Writer(news) => self.take_writer_news(news).await,
             Finding::Delivered(records) => self.take_delivered(&records),
             Finding::Replicated { unheld } => self.end_round(&unheld),
@@ -401,7 +401,7 @@ mod tests {
         let lost = PageNews::Unsent(FetchId::Page(page_id(&pending)));
         crawler.tell_page(lost).await;
         assert_eq!(crawler.stage(&pending), None);
-        assert_eq!(crawler.queue(&here), [pending.clone()]);
+        assert_eq!(crawler.queue(&here), std::slice::from_ref(&pending));
     }
 
     #[tokio::test]

@@ -285,7 +285,7 @@ impl TestCrawler {
 
     /// Takes in news of a page.
     pub(super) async fn tell_page(&mut self, news: PageNews) {
-        self.tell(Finding::Page(news)).await;
+        self.tell(Finding::Page(Box::new(news))).await;
     }
 
     /// Lets the tasks of the crawler go on, and takes in their findings.

@@ -169,7 +169,7 @@ impl PageWork {
         let page = match answer {
             Ok(response) if outcome.tells_content(&pending.visit) => {
                 match self.process(pending, response).await {
-                    Ok(page) => Some(page),
+                    Ok(page) => Some(Box::new(page)),
                     Err(Lost) => return BorrowedAnswer::Unsent,
                 }
             }

@@ -58,7 +58,7 @@ pub(crate) enum BorrowedAnswer {
     Page {
         outcome: Outcome,
         effort: Effort,
-        page: Option<ProcessedPage>,
+        page: Option<Box<ProcessedPage>>,
     },
     /// Of a robots.txt.
     Robots(RobotsAnswer),

@@ -135,7 +135,7 @@ impl TestRing {
 
     /// The members in the order of the ring, from the owner of a domain on.
     pub(crate) fn near(&self, domain: &Domain) -> Vec<PeerId> {
-        self.from_owner(domain.key())
+        self.owner_and_next(domain.key())
     }
 
     /// Some domains of one member.
@@ -156,7 +156,7 @@ impl TestRing {
     pub(crate) fn contents_of(&self, owner: PeerId, count: usize) -> Vec<ContentHash> {
         let contents = (0u32..).map(|i| ContentHash::of_body(format!("page {i}").as_bytes()));
         contents
-            .filter(|content| self.from_owner(content.key())[0] == owner)
+            .filter(|content| self.owner_and_next(content.key())[0] == owner)
             .take(count)
             .collect()
     }
@@ -167,7 +167,7 @@ impl TestRing {
     }
 
     /// The members from the owner of a key on.
-    fn from_owner(&self, key: Key) -> Vec<PeerId> {
+    fn owner_and_next(&self, key: Key) -> Vec<PeerId> {
         let mut members = self.members.lock().unwrap().clone();
         members.sort_by_key(|member| member.key());
         let owner = members.iter().position(|member| member.key() >= key);
@@ -185,13 +185,13 @@ impl Overlay for TestRing {
         if self.is_lost.load(Relaxed) {
             return Box::pin(ready(Err(LookupError::NotJoined)));
         }
-        let mut owners = self.from_owner(key);
+        let mut owners = self.owner_and_next(key);
         owners.truncate(count);
         Box::pin(ready(Ok(owners)))
     }
 
     fn owns(&self, key: Key) -> bool {
-        self.from_owner(key).first() == Some(&self.me)
+        self.owner_and_next(key).first() == Some(&self.me)
     }
 
     fn request(

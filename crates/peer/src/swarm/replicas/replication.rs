@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(fixture.send(fixture.deltas()).await, []);
         for replica in [NEXT, LAST] {
             let fetches: Vec<Vec<Domain>> = fixture.me.ring.sent(peer(replica), FETCH);
-            assert_eq!(fetches, [fixture.domains.clone()]);
+            assert_eq!(fetches, std::slice::from_ref(&fixture.domains));
         }
     }
 
