@@ -140,10 +140,10 @@ async fn the_settings_file_can_hold_preferences() {
         (preferences.run, preferences.memory_mib),
         (Run::Never, Preset::Gentle.preferences().memory_mib)
     );
-    assert_eq!(
-        peer.status().await.reason,
-        "Paused: your preferences say never"
-    );
+    peer.wait("it pauses", PATIENCE, |status| {
+        status.reason == "Paused: your preferences say never"
+    })
+    .await;
     drop(peer);
     let words = Launch::new(&data)
         .set("preferences.memory_mib", 1)
