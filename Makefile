@@ -34,7 +34,7 @@ demo: build ## Crawl a made-up web, offline
 # them again for a part of it.
 TEST := APOIDEA_WARCIO=$(CURDIR)/$(WARCIO) $(CARGO) test --workspace --locked
 # Most tests that take long only wait, so more of them run at a time than there are processors.
-TEST_THREADS ?= 8
+TEST_THREADS ?= 6
 
 test: setup-test lint test-ui-units $(WARCIO) ## Pass all tests
 	$(CARGO) build --workspace --all-targets --locked
