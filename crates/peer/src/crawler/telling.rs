@@ -17,6 +17,7 @@ use crate::{
 use apoidea_crawl::{ChangeExtent, DomainChange, Round, Sent, Versions};
 use apoidea_model::{Domain, PageId, Pending};
 use apoidea_store::Commit;
+use std::collections::HashSet;
 use tokio::sync::oneshot;
 
 impl Crawler {
@@ -204,12 +205,10 @@ impl Crawler {
 
     /// The changes of a round are with the replicas, or will be announced once more.
     pub(super) fn end_round(&mut self, unheld: &[Domain]) {
-        let known: Vec<bool> = unheld.iter().map(|domain| self.is_known(domain)).collect();
-        let is_known = |domain: &Domain| {
-            let at = unheld.iter().position(|other| other == domain);
-            at.is_some_and(|at| known[at])
-        };
-        self.ledger.end_round(unheld, is_known);
+        let known = unheld.iter().filter(|domain| self.is_known(domain));
+        let known: HashSet<Domain> = known.cloned().collect();
+        self.ledger
+            .end_round(unheld, |domain| known.contains(domain));
         let is_quiet = self.ledger.is_empty() && self.pages.is_all_told();
         if !is_quiet || !self.unacknowledged.is_empty() {
             self.tell_soon();
