@@ -56,7 +56,8 @@ const MAY_USE: [(&str, &[&str]); 10] = [
     ),
 ];
 /// The folders and files of `crates/peer/src`, lowest first: each uses only those before it.
-const PEER_LAYERS: [&str; 14] = [
+const PEER_LAYERS: [&str; 15] = [
+    "lock",
     "clock",
     "config",
     "sink",

@@ -10,7 +10,7 @@ use crate::{
     config::FetchConfig,
     gate::{Gaps, Gate},
     judge,
-    request::{Request, RequestHead, Wanted},
+    request::{RequestHead, Wanted, WebRequest},
     throttle::{Throttle, Ticket},
     trust::{self, TrustError},
 };
@@ -166,8 +166,8 @@ impl Fetcher {
     }
 
     /// Sends a request. Waits at the gate first; that time is not part of [`Response::elapsed`].
-    pub async fn get(&self, request: &Request) -> Result<Response, FetchError> {
-        let Request { url, address, .. } = request;
+    pub async fn get(&self, request: &WebRequest) -> Result<Response, FetchError> {
+        let WebRequest { url, address, .. } = request;
         self.contactable.check_url(url)?;
         self.contactable.check_address(*address)?;
         let domain = url.domain();
@@ -188,7 +188,7 @@ impl Fetcher {
 
     async fn exchange(
         &self,
-        request: &Request,
+        request: &WebRequest,
         head: RequestHead,
         mut means: Means<'_>,
     ) -> Result<Response, FetchError> {
@@ -405,7 +405,7 @@ mod tests {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
             let url = format!("http://a.test:{}/x?y=1", address.port());
-            let request = Request {
+            let request = WebRequest {
                 url: PageUrl::parse(&url).unwrap(),
                 address: address.ip(),
                 wanted: Wanted::Page,

@@ -1,7 +1,7 @@
 //! Asking a web server for one thing, politely: the lower half of a peer, which knows neither
 //! queues nor other peers.
 //!
-//! A [`Request`] passes these in order: `crawl::Contactable` (may this address be contacted?),
+//! A [`WebRequest`] passes these in order: `crawl::Contactable` (may this address be contacted?),
 //! [`Resolver`] (which address is it?), [`BodyMemory`] (is there room for the answer?),
 //! [`Throttle`] (does the allowance permit it now?), [`Gate`] (is it this host's turn?), and
 //! [`Fetcher`], which sends it. [`judge`] says what the answer means.
@@ -25,7 +25,7 @@ pub use fetcher::{
     FetchError, Fetcher, MAX_BODY_BYTES, PRODUCT_TOKEN, Response, SetupError, USER_AGENT,
 };
 pub use gate::{Gaps, Gate};
-pub use request::{Request, RequestHead, Wanted};
+pub use request::{RequestHead, Wanted, WebRequest};
 pub use resolver::{ResolveError, Resolver};
 pub use robots::RobotsAnswer;
 pub use throttle::{Throttle, Ticket, cpu_time};

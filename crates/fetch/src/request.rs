@@ -16,7 +16,7 @@ const ACCEPTED_ENCODINGS: &str = "gzip, br";
 
 /// A request for one URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct WebRequest {
     /// The page.
     pub url: PageUrl,
     /// The address to connect to, which has been checked.
@@ -47,7 +47,7 @@ pub struct RequestHead {
     pub headers: Vec<(String, Vec<u8>)>,
 }
 
-impl Request {
+impl WebRequest {
     /// The visit that a pending URL waits for, with the conditions that the last visit left.
     pub fn of_visit(pending: &Pending, address: IpAddr, connection: Connection) -> Self {
         let wanted = match pending.target {
@@ -58,7 +58,7 @@ impl Request {
             Visit::First => Validators::default(),
             Visit::Again(previous) => previous.validators.clone(),
         };
-        Request {
+        WebRequest {
             url: pending.url.clone(),
             address,
             wanted,
@@ -69,7 +69,7 @@ impl Request {
 
     /// A request for a file of any type, whatever is known of it.
     pub fn of_file(url: PageUrl, address: IpAddr, connection: Connection) -> Self {
-        Request {
+        WebRequest {
             url,
             address,
             wanted: Wanted::Anything,

@@ -4,7 +4,7 @@ use crate::{
     body,
     fetcher::{FetchError, Fetcher, MAX_BODY_BYTES, PRODUCT_TOKEN, Response},
     judge,
-    request::Request,
+    request::WebRequest,
     resolver::Resolver,
 };
 use apoidea_crawl::{Access, Connection, Effort};
@@ -46,7 +46,7 @@ pub async fn fetch(
     };
     let (mut at, mut address) = (url.clone(), address);
     for _ in 0..=MAX_REDIRECTS {
-        let request = Request::of_file(at.clone(), address, connection);
+        let request = WebRequest::of_file(at.clone(), address, connection);
         let response = match fetcher.get(&request).await {
             Ok(response) => response,
             Err(FetchError::Paused) => return Err(Paused),

@@ -11,6 +11,7 @@ mod config;
 mod crawler;
 mod deadline;
 mod handle;
+mod lock;
 mod network;
 mod page;
 mod peer;

@@ -4,13 +4,14 @@
 //! history remembers up to which totals it has counted: pages of a run that was cut off are counted
 //! by the next one.
 
+use crate::lock::lock;
 use crate::{clock::now, report::status::Status};
 use apoidea_model::Time;
 use apoidea_store::{Commit, Store};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::sync::watch;
@@ -124,7 +125,7 @@ impl History {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Months> {
-        self.months.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.months)
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::{
     clock::now,
+    lock::lock,
     report::{
         status::{State, Status},
         words,
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::{
     collections::VecDeque,
     mem,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 use tokio::sync::{broadcast, watch};
 
@@ -72,7 +73,7 @@ impl Journal {
             topic,
             text: text.into(),
         };
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = lock(&self.notes);
         if notes.len() == MAX_NOTES {
             notes.pop_front();
         }
@@ -83,12 +84,7 @@ impl Journal {
 
     /// The notes, oldest first.
     pub(crate) fn notes(&self) -> Vec<Note> {
-        self.notes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .cloned()
-            .collect()
+        lock(&self.notes).iter().cloned().collect()
     }
 
     /// Follows the notes as they come.

@@ -1,7 +1,7 @@
 //! The local API: HTTP on loopback, for the dashboard, the command line and the tray app alike.
 //!
 //! Every answer is JSON, errors included (`{"error": "…"}`), except the dashboard's files,
-//! `/metrics` and the event stream. Who may ask is settled in [`access`] before any handler runs.
+//! `/metrics` and the event stream. [`access`] decides before any handler runs whether the caller may ask.
 
 mod access;
 mod dashboard;

@@ -404,7 +404,7 @@ pub(crate) fn park(commit: &mut Commit, domain: &Domain, wake: Time) {
     }
 }
 
-/// A link that is settled for good need not be looked at again when the next page has it.
+/// A link that is decided for good need not be looked at again when the next page has it.
 fn note_dropped(link: &Link, reason: DropReason, context: &mut AdmitContext<'_>) {
     if matches!(reason, DropReason::Seen | DropReason::OutOfScope) {
         context.recent.insert(&link.url);

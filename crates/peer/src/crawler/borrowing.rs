@@ -1,6 +1,6 @@
 //! Fetching for other peers.
 
-use super::{Crawler, Finding, writer::Order};
+use super::{Crawler, Finding, writer::WriteOrder};
 use crate::{
     clock::now,
     page::news::{Borrow, BorrowedAnswer},
@@ -32,9 +32,9 @@ impl Crawler {
         answer: BorrowedAnswer,
     ) {
         let (written, durable) = oneshot::channel();
-        let mut order = Order {
+        let mut order = WriteOrder {
             reply: Some(written),
-            ..Order::default()
+            ..WriteOrder::default()
         };
         let answer = match answer {
             BorrowedAnswer::Unsent => LoanAnswer::Unsent,
@@ -166,7 +166,7 @@ mod tests {
                 },
             })
             .await;
-        crawler.settle().await;
+        crawler.take_turns().await;
         assert_eq!(results(&crawler).len(), 0);
         assert_eq!(crawler.lending.borrowed_count(), 1);
         crawler.write().await;

@@ -52,7 +52,7 @@ impl Crawler {
             match &last {
                 Some((known, is_mine)) if known == host => *is_mine,
                 _ => {
-                    let is_mine = tenancy.is_settled(link.url.domain().key());
+                    let is_mine = tenancy.is_owned(link.url.domain().key());
                     last = Some((host.to_owned(), is_mine));
                     is_mine
                 }
@@ -111,7 +111,7 @@ impl Crawler {
     ) -> Result<(), AdmitError> {
         let (mut links, mut declined) = (Vec::new(), Vec::new());
         for (place, link) in (0..).zip(batch.links) {
-            if self.parts.swarm.tenancy.is_settled(link.url.domain().key()) {
+            if self.parts.swarm.tenancy.is_owned(link.url.domain().key()) {
                 links.push(link);
             } else {
                 declined.push(place);
@@ -187,14 +187,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn links_of_an_arc_that_is_not_settled_wait_in_the_outbox() {
+    async fn links_of_an_arc_that_is_being_taken_over_wait_in_the_outbox() {
         let mut crawler = TestCrawler::in_swarm();
         let own = crawler.own(0);
         crawler
             .parts
             .swarm
             .tenancy
-            .unsettle(TestCrawler::everything());
+            .begin_taking_over(TestCrawler::everything());
         crawler.admit(&[url(&own, 1)]);
         assert_eq!((crawler.queue(&own), crawler.outbox().len()), (vec![], 1));
     }
@@ -304,7 +304,7 @@ mod tests {
         let mail = PageUrl::parse(&format!("http://{own}:25/")).unwrap();
         let (reply, mut receipt) = oneshot::channel();
         crawler.seed(vec![url(&own, 1), mail.clone()], reply).await;
-        crawler.settle().await;
+        crawler.take_turns().await;
         assert!(receipt.try_recv().is_err(), "not durable yet");
         crawler.write().await;
         let receipt = receipt.try_recv().unwrap().unwrap();

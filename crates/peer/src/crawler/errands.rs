@@ -69,7 +69,7 @@ impl Crawler {
             let tenancy = self.parts.swarm.tenancy.clone();
             let mine = some
                 .into_iter()
-                .filter(|errand| tenancy.is_settled(errand.page.domain.key()));
+                .filter(|errand| tenancy.is_owned(errand.page.domain.key()));
             self.take_up(mine.collect(), now)?;
         }
     }

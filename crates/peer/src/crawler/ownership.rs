@@ -45,8 +45,7 @@ impl Crawler {
 
     /// Takes in a change by a peer that takes itself for the owner.
     fn apply_delta(&mut self, delta: &Delta) -> Result<DeltaAnswer, AdmitError> {
-        if self.parts.swarm.tenancy.is_settled(delta.domain.key())
-            || self.is_under_way(&delta.domain)
+        if self.parts.swarm.tenancy.is_owned(delta.domain.key()) || self.is_under_way(&delta.domain)
         {
             return Ok(merge::compare(
                 &self.versions(&delta.domain)?,
@@ -127,7 +126,7 @@ impl Crawler {
             Stance::Merge => merge::merge(&store, domain, mine, theirs, now, &mut commit)?,
             _ => merge::replace(domain, theirs, now, &mut commit),
         };
-        if claim == Claim::Settled {
+        if claim == Claim::Owned {
             let waiting = self.waiting_at(domain, &state);
             self.parts.admitter.note_entered(waiting);
             self.parts.admitter.note_left(waited);
@@ -140,7 +139,7 @@ impl Crawler {
             self.ledger.note_merged(domain);
             self.save_soon();
         }
-        if claim == Claim::Settled {
+        if claim == Claim::Owned {
             self.take_up(store.errands_of(domain)?, now)?;
         }
         Ok(())
@@ -213,7 +212,7 @@ impl Crawler {
         self.begin_tenure(Tenure::default(), now)?;
         self.look_through(|crawler, domain, mut state, commit| {
             let is_ours =
-                arc.contains(domain.key()) && crawler.parts.swarm.tenancy.is_settled(domain.key());
+                arc.contains(domain.key()) && crawler.parts.swarm.tenancy.is_owned(domain.key());
             if is_ours
                 && !crawler.is_under_way(domain)
                 && crawler.parts.store.wake(domain)?.is_none()

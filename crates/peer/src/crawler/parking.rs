@@ -32,8 +32,8 @@ impl Crawler {
         let mut domains = Vec::with_capacity(due);
         for (_, domain) in parked {
             match self.parts.swarm.tenancy.claim(domain.key()) {
-                Claim::Settled => {}
-                Claim::Unsettled => continue,
+                Claim::Owned => {}
+                Claim::TakingOver => continue,
                 Claim::Foreign => {
                     commit.unpark(&domain);
                     continue;
@@ -133,7 +133,7 @@ impl Crawler {
     fn park_or_release(&self, commit: &mut Commit, domain: &Domain, wake: Time) {
         match self.parts.swarm.tenancy.claim(domain.key()) {
             Claim::Foreign => commit.unpark(domain),
-            Claim::Settled | Claim::Unsettled => park(commit, domain, wake),
+            Claim::Owned | Claim::TakingOver => park(commit, domain, wake),
         }
     }
 
@@ -224,7 +224,7 @@ mod tests {
         let own = crawler.own(0);
         crawler.admit(&[url(&own, 0)]);
         let tenancy = crawler.parts.swarm.tenancy.clone();
-        tenancy.unsettle(TestCrawler::everything());
+        tenancy.begin_taking_over(TestCrawler::everything());
         crawler.pump();
         assert!(!crawler.parts.frontier.is_resident(&own));
         assert!(crawler.store().wake(&own).unwrap().is_some());

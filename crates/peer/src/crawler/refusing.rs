@@ -203,7 +203,7 @@ mod tests {
         let (reply, mut answer) = oneshot::channel();
         let add = RefusalChange::Add(crawler.own(0));
         crawler.change_refusals(add, reply).await;
-        crawler.settle().await;
+        crawler.take_turns().await;
         assert!(answer.try_recv().is_err());
         crawler.write().await;
         assert!(answer.try_recv().is_ok());

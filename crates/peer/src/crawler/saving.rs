@@ -1,6 +1,6 @@
 //! Making what changed durable, together with what changed meanwhile.
 
-use super::{Crawler, writer::Order};
+use super::{Crawler, writer::WriteOrder};
 use crate::{report::status::Attention, state_codec::encode_state};
 use apoidea_model::Domain;
 use apoidea_store::Commit;
@@ -40,7 +40,7 @@ impl Crawler {
         if self.timers.save_at.is_some_and(|at| at <= Instant::now()) {
             self.timers.save_at = None;
             let round = self.begin_round();
-            let order = Order {
+            let order = WriteOrder {
                 reply: round,
                 ..self.saving()
             };
@@ -51,7 +51,7 @@ impl Crawler {
     /// Resolves when everything up to now is on the disk.
     pub(super) async fn durable(&mut self) -> oneshot::Receiver<()> {
         let (reply, durable) = oneshot::channel();
-        let order = Order {
+        let order = WriteOrder {
             reply: Some(reply),
             ..self.saving()
         };
@@ -62,7 +62,7 @@ impl Crawler {
     /// Changed states and totals. Making them durable makes everything applied before durable, too.
     /// The states are applied at once: left to the writing thread, they could overwrite what is
     /// written of a domain meanwhile.
-    pub(super) fn saving(&mut self) -> Order {
+    pub(super) fn saving(&mut self) -> WriteOrder {
         let dirty = std::mem::take(&mut self.dirty);
         let mut states = Commit::new();
         for domain in &dirty {
@@ -81,13 +81,13 @@ impl Crawler {
             Ok(totals) => commit.set_value(TOTALS_VALUE, &totals),
             Err(error) => tracing::error!(%error, "the totals are not representable"),
         }
-        Order {
+        WriteOrder {
             commit,
-            ..Order::default()
+            ..WriteOrder::default()
         }
     }
 
-    pub(super) async fn order(&mut self, order: Order) {
+    pub(super) async fn order(&mut self, order: WriteOrder) {
         if !self.parts.writer.send(order).await {
             self.disk.trouble = Some(Attention::WriterEnded);
         }
@@ -104,7 +104,7 @@ mod tests {
     async fn durable_means_written() {
         let mut crawler = TestCrawler::alone();
         let mut durable = crawler.durable().await;
-        crawler.settle().await;
+        crawler.take_turns().await;
         assert!(durable.try_recv().is_err());
         crawler.write().await;
         assert!(durable.try_recv().is_ok());
@@ -161,7 +161,7 @@ mod tests {
     async fn without_its_writing_thread_the_crawler_is_in_trouble() {
         let mut crawler = TestCrawler::alone();
         crawler.stop_writer();
-        crawler.order(Order::default()).await;
+        crawler.order(WriteOrder::default()).await;
         assert!(crawler.disk.trouble.is_some());
     }
 }

@@ -280,7 +280,7 @@ mod tests {
         let mut crawler = TestCrawler::in_swarm();
         let here = crawler.own(0);
         let pending = crawler.fetching(&here, 1).await;
-        crawler.settle().await;
+        crawler.take_turns().await;
         assert_eq!(crawler.stage(&pending), Some(At::Fetching));
         assert_eq!(
             (crawler.lending.lent_count(), loans_asked(&crawler)),
@@ -293,7 +293,7 @@ mod tests {
         let mut crawler = TestCrawler::in_swarm();
         let here = crawler.own(0);
         let pending = crawler.lent(&here).await;
-        crawler.settle().await;
+        crawler.take_turns().await;
         assert_eq!(loans_asked(&crawler), 1);
         assert_eq!(crawler.lending.lent_count(), 0);
         assert_eq!(crawler.stage(&pending), Some(At::Fetching));
@@ -422,7 +422,7 @@ mod tests {
         crawler.resolve(&here).await;
         assert_eq!(crawler.lending.lent_count(), 1, "its robots.txt, too");
         let started = now();
-        crawler.settle().await;
+        crawler.take_turns().await;
         assert_eq!(
             (loans_asked(&crawler), crawler.lending.lent_count()),
             (1, 0)

@@ -4,7 +4,7 @@ use super::{
     Crawler,
     admitter::AdmitError,
     finding::Finding,
-    writer::{Order, WriterNews},
+    writer::{WriteOrder, WriterNews},
 };
 use crate::{
     clock::now,
@@ -249,7 +249,7 @@ impl Crawler {
         let mut commit = Commit::new();
         commit.remove_pending(&page.domain, page.slot);
         self.parts.admitter.note_left(1);
-        self.order(Order {
+        self.order(WriteOrder {
             commit,
             records,
             visited,

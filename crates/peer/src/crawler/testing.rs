@@ -289,7 +289,7 @@ impl TestCrawler {
     }
 
     /// Lets the tasks of the crawler go on, and takes in their findings.
-    pub(super) async fn settle(&mut self) {
+    pub(super) async fn take_turns(&mut self) {
         for _ in 0..TURNS {
             yield_now().await;
             while let Ok(finding) = self.crawler.parts.inbox.findings.try_recv() {
@@ -304,13 +304,13 @@ impl TestCrawler {
             self.crawler.timers.save_at = Some(Instant::now());
             self.crawler.save_if_due().await;
         }
-        self.settle().await;
+        self.take_turns().await;
     }
 
     /// Writes everything that was handed in.
     pub(super) async fn write(&mut self) {
         self.writer.write();
-        self.settle().await;
+        self.take_turns().await;
     }
 
     /// The writing thread ends.
@@ -584,7 +584,7 @@ impl TestCrawler {
 fn swarm_parts(ring: &Arc<TestRing>, findings: mpsc::UnboundedSender<Finding>) -> SwarmParts {
     let overlay: Arc<dyn Overlay> = ring.clone();
     let tenancy = Tenancy::new(overlay.clone());
-    tenancy.settle(whole_ring());
+    tenancy.end_taking_over(whole_ring());
     let others = ring.members().into_iter().filter(|peer| *peer != ring.me());
     tenancy.note_neighbours(others);
     SwarmParts {

@@ -44,7 +44,7 @@ pub(crate) enum WriterNews {
 
 /// Something that is to become durable.
 #[derive(Debug, Default)]
-pub(crate) struct Order {
+pub(crate) struct WriteOrder {
     /// Changes of the database.
     pub commit: Commit,
     /// Archive records that must be durable before them.
@@ -59,7 +59,7 @@ pub(crate) struct Order {
 
 /// Sends orders to the writing thread; it ends when all senders are gone.
 #[derive(Clone)]
-pub(crate) struct Writer(mpsc::Sender<Order>);
+pub(crate) struct Writer(mpsc::Sender<WriteOrder>);
 
 impl Writer {
     /// Starts the thread. It reports what became durable, and trouble; the committed
@@ -94,7 +94,7 @@ impl Writer {
     }
 
     /// Hands in an order; waits while the disk is behind. `false` if the thread is gone.
-    pub(crate) async fn send(&self, order: Order) -> bool {
+    pub(crate) async fn send(&self, order: WriteOrder) -> bool {
         self.0.send(order).await.is_ok()
     }
 }
@@ -158,7 +158,7 @@ enum WriteError {
 }
 
 impl WriterThread {
-    fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
+    fn run(mut self, mut inbox: mpsc::Receiver<WriteOrder>) {
         let mut group = Vec::new();
         let mut last = Instant::now();
         while let Some(first) = inbox.blocking_recv() {
@@ -183,7 +183,11 @@ impl WriterThread {
 
     /// Tries until the group is on the disk. Gives up, which loses nothing, when nobody waits for
     /// it any more.
-    fn write_until_done(&mut self, group: &mut [Order], inbox: &mpsc::Receiver<Order>) -> bool {
+    fn write_until_done(
+        &mut self,
+        group: &mut [WriteOrder],
+        inbox: &mpsc::Receiver<WriteOrder>,
+    ) -> bool {
         let mut commit = Commit::new();
         group
             .iter_mut()
@@ -201,7 +205,7 @@ impl WriterThread {
         true
     }
 
-    fn write(&mut self, group: &mut [Order], commit: &mut Commit) -> Result<(), WriteError> {
+    fn write(&mut self, group: &mut [WriteOrder], commit: &mut Commit) -> Result<(), WriteError> {
         if let Some(archive) = &mut self.archive {
             self.room.ensure(archive)?;
             for order in group.iter_mut() {
@@ -224,7 +228,7 @@ impl WriterThread {
         Ok(())
     }
 
-    fn report(&mut self, group: impl Iterator<Item = Order>) {
+    fn report(&mut self, group: impl Iterator<Item = WriteOrder>) {
         let mut pages = Vec::new();
         for order in group {
             pages.extend(order.page);
@@ -241,7 +245,7 @@ impl WriterThread {
 }
 
 /// Lets the disk recover, but not for nobody.
-fn wait_to_retry(inbox: &mpsc::Receiver<Order>) {
+fn wait_to_retry(inbox: &mpsc::Receiver<WriteOrder>) {
     let failed = Instant::now();
     while failed.elapsed() < RETRY_AFTER && !inbox.is_closed() {
         thread::sleep(PERIOD);
@@ -252,7 +256,7 @@ fn wait_to_retry(inbox: &mpsc::Receiver<Order>) {
 #[cfg(test)]
 pub(crate) struct WriterByHand {
     thread: WriterThread,
-    inbox: mpsc::Receiver<Order>,
+    inbox: mpsc::Receiver<WriteOrder>,
 }
 
 #[cfg(test)]
@@ -286,7 +290,8 @@ impl WriterByHand {
 
     /// Writes everything that was handed in; gives the number of orders.
     pub(crate) fn write(&mut self) -> usize {
-        let mut group: Vec<Order> = std::iter::from_fn(|| self.inbox.try_recv().ok()).collect();
+        let mut group: Vec<WriteOrder> =
+            std::iter::from_fn(|| self.inbox.try_recv().ok()).collect();
         let count = group.len();
         if count > 0 && self.thread.write_until_done(&mut group, &self.inbox) {
             self.thread.report(group.into_iter());
@@ -348,12 +353,12 @@ mod tests {
             let mut commit = Commit::new();
             commit.remove_pending(&page.domain, page.slot);
             let (reply, durable) = oneshot::channel();
-            let order = Order {
+            let order = WriteOrder {
                 commit,
                 records: Some(records(url)),
                 page: Some(page.clone()),
                 reply: Some(reply),
-                ..Order::default()
+                ..WriteOrder::default()
             };
             assert!(self.writer.send(order).await);
             durable
@@ -452,9 +457,9 @@ mod tests {
         .unwrap();
         let mut commit = Commit::new();
         commit.remove_pending(&page.domain, page.slot);
-        let order = Order {
+        let order = WriteOrder {
             commit,
-            ..Order::default()
+            ..WriteOrder::default()
         };
         assert!(writer.send(order).await);
         drop(writer);

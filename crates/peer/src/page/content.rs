@@ -4,13 +4,14 @@
 //! is the interface the whole ring answers through; [`LocalIndex`] is the part of the answer that
 //! lies with this peer.
 
+use crate::lock::lock;
 use apoidea_crawl::Novelty;
 use apoidea_model::{ContentHash, PageUrl, Time, Visit};
 use apoidea_store::{Commit, Fact, Store};
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::{
@@ -26,7 +27,7 @@ const PARALLEL: usize = 16;
 
 /// A page whose content is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sight {
+pub(crate) struct Sighting {
     /// What it says.
     pub content: ContentHash,
     /// Where.
@@ -42,7 +43,7 @@ pub(crate) type Verdict = Novelty<Fact>;
 /// A sight that somebody waits to have judged.
 #[derive(Debug)]
 pub(crate) struct Question {
-    pub sight: Sight,
+    pub sight: Sighting,
     reply: oneshot::Sender<Verdict>,
 }
 
@@ -85,7 +86,7 @@ impl LocalIndex {
 
     /// Answers at once.
     pub(crate) fn answer(&self, questions: Vec<Question>) {
-        let sights: Vec<Sight> = questions
+        let sights: Vec<Sighting> = questions
             .iter()
             .map(|question| question.sight.clone())
             .collect();
@@ -98,8 +99,8 @@ impl LocalIndex {
 
     /// Judges one after the other, so that of two equal pages in one batch the first wins. What
     /// cannot be read or remembered counts as new: a copy too many is better than a page lost.
-    pub(crate) fn judge_now(&self, sights: &[Sight]) -> Vec<Verdict> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn judge_now(&self, sights: &[Sighting]) -> Vec<Verdict> {
+        let _turn = lock(&self.turn);
         let mut verdicts = Vec::with_capacity(sights.len());
         let mut commit = Commit::new();
         for (i, sight) in sights.iter().enumerate() {
@@ -128,7 +129,7 @@ impl LocalIndex {
     }
 }
 
-impl Sight {
+impl Sighting {
     fn fact(&self) -> Fact {
         Fact {
             page: self.page.clone(),
@@ -151,7 +152,7 @@ impl ContentQueue {
     }
 
     /// Asks about one page.
-    pub(crate) async fn ask(&self, sight: Sight) -> Verdict {
+    pub(crate) async fn ask(&self, sight: Sighting) -> Verdict {
         let (reply, verdict) = oneshot::channel();
         // A queue that is gone means the peer is stopping: the page will be fetched and asked about
         // again.
@@ -192,9 +193,9 @@ async fn answer(index: Arc<dyn ContentIndex>, mut inbox: mpsc::Receiver<Question
 mod tests {
     use super::*;
 
-    fn sight(content: &str, page: &str) -> Sight {
+    fn sight(content: &str, page: &str) -> Sighting {
         let page = PageUrl::parse(page).unwrap();
-        Sight {
+        Sighting {
             content: ContentHash::of_body(content.as_bytes()),
             page,
             time: Time::from_millis(1),

@@ -14,7 +14,7 @@ use crate::{
     clock::{now, unblocked},
     page::{
         aside::Aside,
-        content::{ContentQueue, Sight, Verdict},
+        content::{ContentQueue, Sighting, Verdict},
         news::{Borrow, BorrowedAnswer, PageNews, page_id},
         process::{FetchedPage, ProcessedPage, Processor},
     },
@@ -24,8 +24,8 @@ use apoidea_crawl::{
     Access, Connection, Effort, Failure, FetchReport, Origin, Outcome, lending::FetchId,
 };
 use apoidea_fetch::{
-    Body, FetchError, Fetcher, MAX_BODY_BYTES, Request, ResolveError, Resolver, Response,
-    RobotsAnswer, body, judge, robots,
+    Body, FetchError, Fetcher, MAX_BODY_BYTES, ResolveError, Resolver, Response, RobotsAnswer,
+    WebRequest, body, judge, robots,
 };
 use apoidea_model::{ContentHash, Domain, PageUrl, PeerId, Pending, Target, Visit};
 use bytes::Bytes;
@@ -189,7 +189,7 @@ impl PageWork {
         address: IpAddr,
         connection: Connection,
     ) -> Option<(Result<Response, FetchError>, Outcome)> {
-        let request = Request::of_visit(pending, address, connection);
+        let request = WebRequest::of_visit(pending, address, connection);
         let answer = self.fetcher.get(&request).await;
         if matches!(answer, Err(FetchError::Paused)) {
             return None;
@@ -249,7 +249,7 @@ impl PageWork {
         if page.pending.target == Target::Sitemap {
             return Ok(self.processor.read_sitemap(&page));
         }
-        let sight = Sight {
+        let sight = Sighting {
             content,
             page: page.pending.url.clone(),
             time: page.time,
@@ -284,7 +284,7 @@ impl PageWork {
     }
 
     /// Waits for the verdict on a page. Should that take long, its body waits on the disk.
-    async fn judged(&self, page: &mut FetchedPage, sight: Sight) -> Result<Verdict, Lost> {
+    async fn judged(&self, page: &mut FetchedPage, sight: Sighting) -> Result<Verdict, Lost> {
         let mut verdict = pin!(self.content.ask(sight));
         if let Ok(verdict) = time::timeout(ASIDE_AFTER, verdict.as_mut()).await {
             return Ok(verdict);

@@ -1,5 +1,6 @@
 //! The processing of one page: its links and its archive records. Pure work on bytes, on any thread.
 
+use crate::lock::lock;
 use crate::page::{
     content::Verdict,
     recent_links::RecentLinks,
@@ -16,10 +17,7 @@ use apoidea_model::{
 use apoidea_store::archive::{Capture, CaptureKind, EncodedRecords, Encoder, Head, Truncation};
 use reqwest::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED};
 use serde::{Deserialize, Serialize};
-use std::{
-    ops::BitAnd,
-    sync::{Mutex, PoisonError},
-};
+use std::{ops::BitAnd, sync::Mutex};
 
 /// A page that was fetched and decoded.
 #[derive(Debug)]
@@ -37,7 +35,7 @@ pub(crate) struct FetchedPage {
 /// The result of processing a page.
 #[derive(Debug)]
 pub(crate) struct ProcessedPage {
-    /// Links to be considered, without those settled lately.
+    /// Links to be considered, without those looked at lately.
     pub links: Vec<Link>,
     /// Links found in all.
     pub link_count: u64,
@@ -88,7 +86,7 @@ impl Processor {
         }
     }
 
-    /// The links settled lately.
+    /// The links looked at lately.
     pub(crate) fn recent(&self) -> &RecentLinks {
         &self.recent
     }
@@ -342,7 +340,7 @@ impl Encoders {
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Encoder>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Links that were settled a moment ago, so that the same navigation bar is not looked at on every
+//! Links that were looked at a moment ago, so that the same navigation bar is not looked at on every
 //! page again.
 //!
 //! A bounded memory, shared by all who process pages. It forgets by overwriting, and forgetting
@@ -36,7 +36,7 @@ impl RecentLinks {
         }
     }
 
-    /// Was this link settled lately?
+    /// Was this link looked at lately?
     pub fn contains(&self, url: &PageUrl) -> bool {
         let (place, mark) = self.place(url);
         let known = self.places[place].load(Relaxed);

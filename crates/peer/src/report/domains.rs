@@ -58,7 +58,7 @@ impl Listing {
         let counters = state.counters;
         DomainRow {
             role: match self.tenancy.claim(domain.key()) {
-                Claim::Settled | Claim::Unsettled => Role::Owner,
+                Claim::Owned | Claim::TakingOver => Role::Owner,
                 Claim::Foreign => Role::Holder,
             },
             helped: self.borrowed.of(&domain),

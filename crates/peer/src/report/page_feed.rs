@@ -1,9 +1,10 @@
 //! Pages as they come, for those who watch.
 
+use crate::lock::lock;
 use crate::report::status::PageEvent;
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 use tokio::sync::broadcast;
 
@@ -29,7 +30,7 @@ impl PageFeed {
 
     /// Shows a page to all who watch.
     pub(crate) fn publish(&self, page: PageEvent) {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = lock(&self.recent);
         if recent.len() == RECENT_PAGES {
             recent.pop_front();
         }
@@ -45,7 +46,7 @@ impl PageFeed {
 
     /// The last pages, oldest first.
     pub(crate) fn recent(&self) -> Vec<PageEvent> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = lock(&self.recent);
         recent.iter().cloned().collect()
     }
 }

@@ -9,9 +9,9 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 /// A counter's samples over the window.
 #[derive(Debug, Default)]
-pub struct Rate(VecDeque<(Instant, u64)>);
+pub struct RecentRate(VecDeque<(Instant, u64)>);
 
-impl Rate {
+impl RecentRate {
     /// Notes the counter's value and gives its growth per second.
     pub fn sample(&mut self, now: Instant, count: u64) -> f64 {
         self.0.push_back((now, count));
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn the_rate_follows_the_last_ten_seconds() {
-        let (mut rate, start) = (Rate::default(), Instant::now());
+        let (mut rate, start) = (RecentRate::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(rate.sample(start, 0), 0.0);
         for second in 1..=20 {

@@ -3,7 +3,7 @@
 use crate::{
     network::{Network, NetworkState},
     report::{
-        rate::Rate,
+        rate::RecentRate,
         status::{Attention, State, Status, Totals, Usage},
     },
     volunteer::steward::Steward,
@@ -17,9 +17,9 @@ use tokio::sync::watch;
 /// Publishes the status.
 pub(crate) struct Reporter {
     status: watch::Sender<Status>,
-    pages: Rate,
-    bytes: Rate,
-    cpu: Rate,
+    pages: RecentRate,
+    bytes: RecentRate,
+    cpu: RecentRate,
     network: Arc<Network>,
     steward: Arc<Steward>,
     /// Bytes in the archive, as last heard.
@@ -56,9 +56,9 @@ impl Reporter {
         });
         let reporter = Reporter {
             status,
-            pages: Rate::default(),
-            bytes: Rate::default(),
-            cpu: Rate::default(),
+            pages: RecentRate::default(),
+            bytes: RecentRate::default(),
+            cpu: RecentRate::default(),
             network,
             steward,
             archive_bytes: 0,

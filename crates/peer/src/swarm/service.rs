@@ -4,6 +4,7 @@
 //! Each conversation answers its own kinds of messages, in the file `answer.rs` of its folder.
 
 use crate::{
+    lock::lock,
     page::content::LocalIndex,
     swarm::{
         REPLICATION_FACTOR, content, lending, links,
@@ -20,7 +21,7 @@ use futures::future::BoxFuture;
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -62,18 +63,12 @@ pub(crate) struct Leaving {
 impl Leaving {
     /// A peer asks for what this one knows.
     pub(in crate::swarm) fn note_question(&self) {
-        *self
-            .last_question
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *lock(&self.last_question) = Some(Instant::now());
     }
 
     /// The time of the last such question.
     fn last_question(&self) -> Option<Instant> {
-        *self
-            .last_question
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.last_question)
     }
 }
 

@@ -1,18 +1,19 @@
 //! The keys that this peer may act on now: those of its own arc, once the replicas of their last
 //! owner are here.
 
+use crate::lock::{read, write};
 use apoidea_model::{Key, PeerId};
 use apoidea_overlay::{Arc as RingArc, Overlay};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 /// The peer's claim on keys, shared by all parts that act on them.
 pub(crate) struct Tenancy {
     overlay: Arc<dyn Overlay>,
     /// Parts of the ring of which not all replicas of domains were heard yet.
-    domains: Unsettled,
+    domains: OpenArcs,
     /// The same for content facts, which come first: pages under way wait for them, and a former
     /// owner lets those end before it hands its domains over.
-    facts: Unsettled,
+    facts: OpenArcs,
     /// The next peers on the ring.
     neighbours: RwLock<Arc<[PeerId]>>,
 }
@@ -21,17 +22,17 @@ pub(crate) struct Tenancy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// This peer's, to act on.
-    Settled,
+    Owned,
     /// This peer's, but other replicas may contain more of it.
-    Unsettled,
+    TakingOver,
     /// Another peer's.
     Foreign,
 }
 
 impl Tenancy {
-    /// Nothing is settled: the last run of this peer may have been long ago.
+    /// Everything has to be taken over first: the last run of this peer may have been long ago.
     pub(crate) fn new(overlay: Arc<dyn Overlay>) -> Self {
-        let (domains, facts) = (Unsettled::everything(), Unsettled::everything());
+        let (domains, facts) = (OpenArcs::everything(), OpenArcs::everything());
         Tenancy {
             overlay,
             domains,
@@ -50,17 +51,17 @@ impl Tenancy {
         self.claim_beside(key, &self.facts)
     }
 
-    fn claim_beside(&self, key: Key, unsettled: &Unsettled) -> Claim {
+    fn claim_beside(&self, key: Key, open: &OpenArcs) -> Claim {
         match self.overlay.owns(key) {
             false => Claim::Foreign,
-            true if unsettled.contains(key) => Claim::Unsettled,
-            true => Claim::Settled,
+            true if open.contains(key) => Claim::TakingOver,
+            true => Claim::Owned,
         }
     }
 
     /// May this peer act on the domain at this key?
-    pub(crate) fn is_settled(&self, key: Key) -> bool {
-        self.claim(key) == Claim::Settled
+    pub(crate) fn is_owned(&self, key: Key) -> bool {
+        self.claim(key) == Claim::Owned
     }
 
     /// Is there nobody else, as far as known?
@@ -70,62 +71,49 @@ impl Tenancy {
 
     /// The next peers on the ring, this one not among them.
     pub(crate) fn neighbours(&self) -> Arc<[PeerId]> {
-        self.neighbours
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        read(&self.neighbours).clone()
     }
 
     /// These are the next peers from now on.
     pub(crate) fn note_neighbours(&self, neighbours: impl Iterator<Item = PeerId>) {
-        *self
-            .neighbours
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = neighbours.collect();
+        *write(&self.neighbours) = neighbours.collect();
     }
 
     /// Other replicas may contain more of this arc.
-    pub(crate) fn unsettle(&self, arc: RingArc) {
+    pub(crate) fn begin_taking_over(&self, arc: RingArc) {
         self.domains.add(arc);
         self.facts.add(arc);
     }
 
     /// All replicas of the arc that could be heard were heard.
-    pub(crate) fn settle(&self, arc: RingArc) {
+    pub(crate) fn end_taking_over(&self, arc: RingArc) {
         self.domains.remove(arc);
     }
 
     /// The same about content facts.
-    pub(crate) fn settle_facts(&self, arc: RingArc) {
+    pub(crate) fn end_taking_over_facts(&self, arc: RingArc) {
         self.facts.remove(arc);
     }
 }
 
 /// Parts of the ring, some perhaps more than once.
-struct Unsettled(RwLock<Vec<RingArc>>);
+struct OpenArcs(RwLock<Vec<RingArc>>);
 
-impl Unsettled {
+impl OpenArcs {
     fn everything() -> Self {
-        Unsettled(RwLock::new(vec![whole_ring()]))
+        OpenArcs(RwLock::new(vec![whole_ring()]))
     }
 
     fn contains(&self, key: Key) -> bool {
-        self.0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .any(|arc| arc.contains(key))
+        read(&self.0).iter().any(|arc| arc.contains(key))
     }
 
     fn add(&self, arc: RingArc) {
-        self.0
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(arc);
+        write(&self.0).push(arc);
     }
 
     fn remove(&self, arc: RingArc) {
-        let mut arcs = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut arcs = write(&self.0);
         if let Some(at) = arcs.iter().position(|other| *other == arc) {
             arcs.swap_remove(at);
         }
@@ -163,45 +151,45 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_settled_at_first_and_foreign_keys_never_are() {
+    fn nothing_is_owned_at_first_and_foreign_keys_never_are() {
         let tenancy = tenancy();
-        assert_eq!(tenancy.claim(key(0x40)), Claim::Unsettled);
+        assert_eq!(tenancy.claim(key(0x40)), Claim::TakingOver);
         assert_eq!(tenancy.claim(key(0x80)), Claim::Foreign);
-        tenancy.settle(whole_ring());
-        assert_eq!(tenancy.claim(key(0x40)), Claim::Settled);
-        assert!(tenancy.is_settled(key(0x60)) && !tenancy.is_settled(key(0x80)));
+        tenancy.end_taking_over(whole_ring());
+        assert_eq!(tenancy.claim(key(0x40)), Claim::Owned);
+        assert!(tenancy.is_owned(key(0x60)) && !tenancy.is_owned(key(0x80)));
         assert_eq!(tenancy.claim(key(0x80)), Claim::Foreign);
     }
 
     #[test]
-    fn facts_are_settled_without_their_domains() {
+    fn facts_are_taken_over_without_their_domains() {
         let tenancy = tenancy();
-        tenancy.settle_facts(whole_ring());
-        assert_eq!(tenancy.claim_to_fact(key(0x40)), Claim::Settled);
-        assert_eq!(tenancy.claim(key(0x40)), Claim::Unsettled);
+        tenancy.end_taking_over_facts(whole_ring());
+        assert_eq!(tenancy.claim_to_fact(key(0x40)), Claim::Owned);
+        assert_eq!(tenancy.claim(key(0x40)), Claim::TakingOver);
         assert_eq!(tenancy.claim_to_fact(key(0x80)), Claim::Foreign);
-        tenancy.unsettle(arc(0x30, 0x50));
-        assert_eq!(tenancy.claim_to_fact(key(0x40)), Claim::Unsettled);
+        tenancy.begin_taking_over(arc(0x30, 0x50));
+        assert_eq!(tenancy.claim_to_fact(key(0x40)), Claim::TakingOver);
     }
 
     #[test]
-    fn an_arc_that_was_gained_twice_is_settled_when_both_were_heard() {
+    fn an_arc_that_was_gained_twice_is_owned_when_both_were_heard() {
         let tenancy = tenancy();
-        tenancy.settle(whole_ring());
-        tenancy.unsettle(arc(0x30, 0x50));
-        tenancy.unsettle(arc(0x30, 0x50));
-        tenancy.settle(arc(0x30, 0x50));
-        assert_eq!(tenancy.claim(key(0x40)), Claim::Unsettled);
-        assert_eq!(tenancy.claim(key(0x60)), Claim::Settled);
-        tenancy.settle(arc(0x30, 0x50));
-        assert_eq!(tenancy.claim(key(0x40)), Claim::Settled);
+        tenancy.end_taking_over(whole_ring());
+        tenancy.begin_taking_over(arc(0x30, 0x50));
+        tenancy.begin_taking_over(arc(0x30, 0x50));
+        tenancy.end_taking_over(arc(0x30, 0x50));
+        assert_eq!(tenancy.claim(key(0x40)), Claim::TakingOver);
+        assert_eq!(tenancy.claim(key(0x60)), Claim::Owned);
+        tenancy.end_taking_over(arc(0x30, 0x50));
+        assert_eq!(tenancy.claim(key(0x40)), Claim::Owned);
     }
 
     #[test]
-    fn an_arc_that_was_never_unsettled_settles_no_other() {
+    fn the_end_of_a_takeover_that_never_began_changes_nothing() {
         let tenancy = tenancy();
-        tenancy.settle(arc(0x20, 0x60));
-        assert_eq!(tenancy.claim(key(0x40)), Claim::Unsettled);
+        tenancy.end_taking_over(arc(0x20, 0x60));
+        assert_eq!(tenancy.claim(key(0x40)), Claim::TakingOver);
     }
 
     #[test]

@@ -233,7 +233,7 @@ pub(crate) struct TestPeer {
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
 impl TestPeer {
-    /// The first of these members, and the orders to its crawler. Nothing is settled yet.
+    /// The first of these members, and the orders to its crawler. Nothing is taken over yet.
     pub(crate) fn new(
         members: impl IntoIterator<Item = PeerId>,
     ) -> (Self, mpsc::Receiver<SwarmOrder>) {
@@ -256,12 +256,12 @@ impl TestPeer {
     }
 
     /// The same, on a ring where it may act on all that it owns.
-    pub(crate) fn settled(
+    pub(crate) fn owner(
         members: impl IntoIterator<Item = PeerId>,
     ) -> (Self, mpsc::Receiver<SwarmOrder>) {
         let (peer, inbox) = Self::new(members);
-        peer.tenancy.settle(whole_ring());
-        peer.tenancy.settle_facts(whole_ring());
+        peer.tenancy.end_taking_over(whole_ring());
+        peer.tenancy.end_taking_over_facts(whole_ring());
         (peer, inbox)
     }
 

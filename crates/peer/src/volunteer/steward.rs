@@ -7,6 +7,7 @@
 
 use crate::{
     clock::{now, unblocked},
+    lock::lock,
     volunteer::preferences_file::{PreferencesError, PreferencesFile, UnderWay},
 };
 use apoidea_fetch::Throttle;
@@ -17,7 +18,7 @@ use apoidea_governor::{
 use serde_json::{Map, Value};
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
@@ -227,7 +228,7 @@ impl Steward {
     }
 
     fn house(&self) -> MutexGuard<'_, House> {
-        self.house.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.house)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::message::{CONTENT, ContentAsk, FACTS, FACTS_IN, Facts, FactsAsk, MAX_FACTS};
 use crate::{
-    page::content::{Sight, Verdict},
+    page::content::{Sighting, Verdict},
     swarm::{service::Answering, tenancy::Claim, wire},
 };
 use apoidea_overlay::{Refusal, Request};
@@ -34,10 +34,10 @@ fn content(answering: &Answering, asks: Vec<ContentAsk>) -> Result<Bytes, Refusa
     if claims.contains(&Claim::Foreign) {
         return Err(Refusal::NotMine);
     }
-    if claims.contains(&Claim::Unsettled) {
+    if claims.contains(&Claim::TakingOver) {
         return Err(Refusal::Busy);
     }
-    let sights: Vec<Sight> = asks.into_iter().map(Sight::from).collect();
+    let sights: Vec<Sighting> = asks.into_iter().map(Sighting::from).collect();
     let verdicts = answering
         .index
         .judge_now(&sights)
@@ -111,7 +111,7 @@ mod tests {
 
     #[tokio::test]
     async fn known_content_is_answered_with_its_first_page_and_new_content_is_remembered() {
-        let (me, _inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        let (me, _inbox) = TestPeer::owner([ME, OTHER].map(peer));
         let contents = me.ring.contents_of(peer(ME), 2);
         me.know(&contents[0], fact("first.test"));
         let asks = [question(contents[0]), question(contents[1])];
@@ -123,23 +123,23 @@ mod tests {
 
     #[tokio::test]
     async fn a_batch_with_foreign_content_is_refused() {
-        let (me, _inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        let (me, _inbox) = TestPeer::owner([ME, OTHER].map(peer));
         let asks = [ME, OTHER].map(|owner| question(me.ring.contents_of(peer(owner), 1)[0]));
         assert_eq!(asked(&me, &asks).await, Err(Refusal::NotMine));
     }
 
     #[tokio::test]
-    async fn nothing_is_said_before_the_facts_are_settled() {
+    async fn nothing_is_said_before_the_facts_are_taken_over() {
         let (me, _inbox) = TestPeer::new([ME, OTHER].map(peer));
         let asks = [question(me.ring.contents_of(peer(ME), 1)[0])];
         assert_eq!(asked(&me, &asks).await, Err(Refusal::Busy));
-        me.tenancy.settle_facts(whole_ring());
+        me.tenancy.end_taking_over_facts(whole_ring());
         assert_eq!(asked(&me, &asks).await, Ok(vec![None]));
     }
 
     #[tokio::test]
     async fn too_many_questions_or_facts_are_refused() {
-        let (me, _inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        let (me, _inbox) = TestPeer::owner([ME, OTHER].map(peer));
         let contents = me.ring.contents_of(peer(ME), MAX_FACTS + 1);
         let asks: Vec<ContentAsk> = contents.iter().map(|content| question(*content)).collect();
         assert_eq!(asked(&me, &asks).await, Err(Refusal::Malformed));
@@ -154,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_known_fact_is_not_overwritten() {
-        let (me, _inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        let (me, _inbox) = TestPeer::owner([ME, OTHER].map(peer));
         let contents = me.ring.contents_of(peer(ME), 2);
         me.know(&contents[0], fact("first.test"));
         let facts: Facts = contents
@@ -176,7 +176,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_facts_of_an_arc_are_read_page_by_page() {
-        let (me, _inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        let (me, _inbox) = TestPeer::owner([ME, OTHER].map(peer));
         let mut contents = me.ring.contents_of(peer(OTHER), MAX_FACTS + 10);
         contents
             .iter()

@@ -1,7 +1,7 @@
 //! "Is this content known?", asked where on the ring the content's hash lives.
 
 use crate::{
-    page::content::{ContentIndex, LocalIndex, Question, Sight, Verdict},
+    page::content::{ContentIndex, LocalIndex, Question, Sighting, Verdict},
     swarm::{
         REPLICATION_FACTOR,
         content::message::{CONTENT, ContentAsk, FACTS, Facts, MAX_FACTS},
@@ -91,7 +91,7 @@ impl RingIndex {
 
     async fn owner(&self, question: &Question) -> Option<PeerId> {
         let key = question.sight.content.key();
-        if self.tenancy.claim_to_fact(key) == Claim::Settled {
+        if self.tenancy.claim_to_fact(key) == Claim::Owned {
             return Some(self.overlay.me());
         }
         let owners = time::timeout(LOOK_UP_WITHIN, self.overlay.owners(key, 1))
@@ -152,13 +152,13 @@ impl RingIndex {
     }
 }
 
-impl From<Sight> for ContentAsk {
+impl From<Sighting> for ContentAsk {
     fn from(
-        Sight {
+        Sighting {
             content,
             page,
             time,
-        }: Sight,
+        }: Sighting,
     ) -> Self {
         ContentAsk {
             content,
@@ -168,7 +168,7 @@ impl From<Sight> for ContentAsk {
     }
 }
 
-impl From<ContentAsk> for Sight {
+impl From<ContentAsk> for Sighting {
     fn from(
         ContentAsk {
             content,
@@ -176,7 +176,7 @@ impl From<ContentAsk> for Sight {
             time,
         }: ContentAsk,
     ) -> Self {
-        Sight {
+        Sighting {
             content,
             page,
             time,
@@ -241,9 +241,9 @@ mod tests {
     const OTHER: u8 = 0xa0;
     const LAST: u8 = 0xe0;
 
-    fn sight(content: ContentHash) -> Sight {
+    fn sight(content: ContentHash) -> Sighting {
         let Fact { page, .. } = fact("mine.test");
-        Sight {
+        Sighting {
             content,
             page,
             time: Time::from_millis(3),
@@ -259,8 +259,8 @@ mod tests {
         }))
     }
 
-    fn settled() -> TestPeer {
-        TestPeer::settled([ME, OWNER, OTHER, LAST].map(peer)).0
+    fn owner() -> TestPeer {
+        TestPeer::owner([ME, OWNER, OTHER, LAST].map(peer)).0
     }
 
     /// All other members answer with a fact from `there.test`, as many as they were asked for.
@@ -273,11 +273,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn own_content_is_judged_here() {
-        let me = settled();
+        let me = owner();
         let content = me.ring.contents_of(peer(ME), 1)[0];
         let index = index(&me);
         assert_eq!(index.ask(sight(content)).await, Verdict::New);
-        let elsewhere = Sight {
+        let elsewhere = Sighting {
             page: fact("else.test").page,
             ..sight(content)
         };
@@ -290,7 +290,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_owner_of_other_content_is_asked() {
-        let me = settled();
+        let me = owner();
         known_there(&me);
         let content = me.ring.contents_of(peer(OTHER), 1)[0];
         let verdict = index(&me).ask(sight(content)).await;
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn own_content_waits_until_the_facts_are_settled() {
+    async fn own_content_waits_until_the_facts_are_taken_over() {
         let (me, _inbox) = TestPeer::new([ME, OWNER].map(peer));
         let content = me.ring.contents_of(peer(ME), 1)[0];
         let index = index(&me);
@@ -307,13 +307,14 @@ mod tests {
         let early = time::timeout(AGAIN * 4, &mut verdict).await;
         assert!(early.is_err());
         me.know(&content, fact("there.test"));
-        me.tenancy.settle_facts(crate::swarm::tenancy::whole_ring());
+        me.tenancy
+            .end_taking_over_facts(crate::swarm::tenancy::whole_ring());
         assert_eq!(verdict.await, Verdict::Duplicate(fact("there.test")));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_owner_that_does_not_answer_holds_up_its_own_pages_only_and_not_for_ever() {
-        let me = settled();
+        let me = owner();
         known_there(&me);
         me.ring.silence(peer(OWNER));
         let silent = me.ring.contents_of(peer(OWNER), 1)[0];
@@ -333,7 +334,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_next_owner_is_asked_when_the_first_one_is_gone() {
-        let me = settled();
+        let me = owner();
         known_there(&me);
         me.ring.silence(peer(OWNER));
         let content = me.ring.contents_of(peer(OWNER), 1)[0];
@@ -347,7 +348,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn questions_that_come_together_are_asked_together() {
-        let me = settled();
+        let me = owner();
         known_there(&me);
         let index = index(&me);
         let contents = me.ring.contents_of(peer(OTHER), 20);
@@ -363,7 +364,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_of_the_wrong_length_is_not_believed() {
-        let me = settled();
+        let me = owner();
         me.ring
             .answer_with(|_, _, _| Ok(wire::encode(&vec![Some(fact("there.test")); 2])));
         let content = me.ring.contents_of(peer(OTHER), 1)[0];
@@ -372,7 +373,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn new_facts_reach_the_other_replicas_of_their_content() {
-        let me = settled();
+        let me = owner();
         me.ring.answer_with(|_, _, _| Ok(Default::default()));
         let contents = me.ring.contents_of(peer(ME), 3);
         let (tell, news) = mpsc::channel(MAX_NEWS);
@@ -391,7 +392,7 @@ mod tests {
 
     #[tokio::test]
     async fn facts_are_sent_in_portions_and_one_that_fails_is_told() {
-        let me = settled();
+        let me = owner();
         me.ring.answer_with(|_, _, body| {
             let facts: Facts = wire::decode(&body).unwrap();
             match facts.len() {

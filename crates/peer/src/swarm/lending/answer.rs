@@ -62,7 +62,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_owner_of_a_domain_may_lend_its_fetches() {
-        let (me, inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, inbox) = TestPeer::owner(MEMBERS.map(peer));
         let log = obedient_crawler(inbox);
         let url = page(&me).url;
         for loan in [
@@ -78,7 +78,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_far_from_a_domain_may_not() {
-        let (me, inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, inbox) = TestPeer::owner(MEMBERS.map(peer));
         let log = obedient_crawler(inbox);
         let loan = LoanAsk::Page(Box::new(page(&me)));
         let answer = ask(&me.service(), peer(STRANGER), LOAN, &loan).await;
@@ -88,7 +88,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_fetch_of_an_unknown_crawl_is_turned_away() {
-        let (me, inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, inbox) = TestPeer::owner(MEMBERS.map(peer));
         let log = obedient_crawler(inbox);
         let loan = LoanAsk::Page(Box::new(Pending {
             crawl: CrawlId(7),
@@ -101,7 +101,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_helper_without_time_is_busy() {
-        let (me, mut inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, mut inbox) = TestPeer::owner(MEMBERS.map(peer));
         let service = me.service();
         let loan = LoanAsk::Page(Box::new(page(&me)));
         let dropped = async { drop(inbox.recv().await) };
@@ -111,7 +111,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_result_reaches_the_crawler_with_the_name_of_the_helper() {
-        let (me, mut inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, mut inbox) = TestPeer::owner(MEMBERS.map(peer));
         let result = LoanResult {
             fetch: FetchId::Robots(me.ring.domain_of(peer(ME))),
             answer: LoanAnswer::Unsent,

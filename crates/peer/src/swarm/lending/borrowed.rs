@@ -3,6 +3,7 @@
 //! A helper keeps neither queue nor state of such a domain, so this is all that it can show its
 //! volunteer. Each entry is written in the same commit as the page that changed it.
 
+use crate::lock::lock;
 use crate::swarm::lending::message::{LoanAnswer, LoanResult};
 use apoidea_crawl::Outcome;
 use apoidea_model::{Domain, PeerId, Time};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
     ops::Bound,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 /// Domains remembered, some hundred bytes each; the one not visited for longest goes first.
@@ -115,7 +116,7 @@ impl BorrowedDomains {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Domain, Help>> {
-        self.domains.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.domains)
     }
 }
 

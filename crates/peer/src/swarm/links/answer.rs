@@ -49,7 +49,7 @@ mod tests {
 
     #[tokio::test]
     async fn links_of_this_peers_domains_go_to_its_crawler() {
-        let (me, inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        let (me, inbox) = TestPeer::owner([ME, OTHER].map(peer));
         let log = obedient_crawler(inbox);
         let (mine, theirs) = (me.ring.domain_of(peer(ME)), me.ring.domain_of(peer(OTHER)));
         let batch = batch(CrawlId::OPEN, &[&theirs, &mine]);
@@ -65,7 +65,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_batch_of_foreign_links_is_refused() {
-        let (me, inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        let (me, inbox) = TestPeer::owner([ME, OTHER].map(peer));
         obedient_crawler(inbox);
         let theirs = me.ring.domain_of(peer(OTHER));
         let batch = batch(CrawlId::OPEN, &[&theirs, &theirs]);
@@ -75,7 +75,7 @@ mod tests {
 
     #[tokio::test]
     async fn links_of_an_unknown_crawl_are_not_taken() {
-        let (me, inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        let (me, inbox) = TestPeer::owner([ME, OTHER].map(peer));
         obedient_crawler(inbox);
         let batch = batch(CrawlId(7), &[&me.ring.domain_of(peer(ME))]);
         let answer = ask(&me.service(), peer(OTHER), LINKS, &batch)
@@ -89,7 +89,7 @@ mod tests {
 
     #[tokio::test]
     async fn too_many_links_are_refused() {
-        let (me, inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        let (me, inbox) = TestPeer::owner([ME, OTHER].map(peer));
         obedient_crawler(inbox);
         let mine = me.ring.domain_of(peer(ME));
         let full = batch(CrawlId::OPEN, &[&mine; LinkBatch::MAX_LINKS]);
@@ -102,7 +102,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stopped_crawler_is_busy() {
-        let (me, inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        let (me, inbox) = TestPeer::owner([ME, OTHER].map(peer));
         drop(inbox);
         let batch = batch(CrawlId::OPEN, &[&me.ring.domain_of(peer(ME))]);
         let answer = ask(&me.service(), peer(OTHER), LINKS, &batch).await;

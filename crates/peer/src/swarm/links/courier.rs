@@ -306,7 +306,7 @@ mod tests {
 
     impl Fixture {
         fn new() -> Self {
-            let (me, inbox) = TestPeer::settled([ME, OWNER, OTHER].map(peer));
+            let (me, inbox) = TestPeer::owner([ME, OWNER, OTHER].map(peer));
             obedient_crawler(inbox);
             let reported = Arc::new(Mutex::new(Vec::new()));
             let report = reported.clone();

@@ -10,6 +10,7 @@ use super::{
     replica::Replica,
 };
 use crate::{
+    lock::lock,
     state_codec::decode_state,
     swarm::{
         service::Answering,
@@ -22,7 +23,7 @@ use apoidea_model::{Domain, PeerId};
 use apoidea_overlay::{Refusal, Request};
 use bytes::Bytes;
 use futures::future;
-use std::sync::{PoisonError, atomic::Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Domains looked at for one page of a census.
 const SCANNED: usize = 5000;
@@ -205,10 +206,7 @@ fn wrap(answering: &Answering, domain: Domain, replica: &Replica) -> Parcel {
         .expect("names, numbers and lists always serialise")
         .into();
     let id = rand::random();
-    let mut large = answering
-        .large
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut large = lock(&answering.large);
     if large.len() == MAX_LARGE {
         large.pop_front();
     }
@@ -223,10 +221,7 @@ fn wrap(answering: &Answering, domain: Domain, replica: &Replica) -> Parcel {
 
 fn piece(answering: &Answering, ask: &PieceAsk) -> Result<Bytes, Refusal> {
     answering.leaving.note_question();
-    let large = answering
-        .large
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let large = lock(&answering.large);
     let whole = large
         .iter()
         .find(|(id, domain, _)| *id == ask.id && *domain == ask.domain);
@@ -273,7 +268,7 @@ mod tests {
 
     #[tokio::test]
     async fn changes_are_taken_from_peers_near_the_domain_only() {
-        let (me, inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, inbox) = TestPeer::owner(MEMBERS.map(peer));
         let log = obedient_crawler(inbox);
         let near = me.ring.domain_of(peer(OWNER));
         let far = me.ring.domain_of(peer(0x60));
@@ -290,7 +285,7 @@ mod tests {
 
     #[tokio::test]
     async fn too_many_names_are_refused() {
-        let (me, _inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, _inbox) = TestPeer::owner(MEMBERS.map(peer));
         let names = vec![me.ring.domain_of(peer(OWNER)); MAX_NAMES + 1];
         let offers: Vec<(Domain, Versions)> = names
             .iter()
@@ -310,9 +305,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_fetch_is_answered_when_the_replicas_are_here() {
-        let (me, inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, inbox) = TestPeer::owner(MEMBERS.map(peer));
         let log = obedient_crawler(inbox);
-        let (owner, _orders) = TestPeer::settled([OWNER, ME].map(peer));
+        let (owner, _orders) = TestPeer::owner([OWNER, ME].map(peer));
         let mine = me.ring.domain_of(peer(OWNER));
         let far = me.ring.domain_of(peer(0x60));
         for domain in [&mine, &far] {
@@ -326,7 +321,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_census_names_the_domains_of_the_arc_page_by_page() {
-        let (me, inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, inbox) = TestPeer::owner(MEMBERS.map(peer));
         obedient_crawler(inbox);
         let versions = versions(&[OWNER, 0x60, 0x80].map(|by| (peer(by), 2)));
         let mut domains = me.ring.domains_of(peer(OWNER), 3000);
@@ -357,7 +352,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_census_waits_while_the_arc_is_still_this_peers_or_under_way() {
-        let (me, mut inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, mut inbox) = TestPeer::owner(MEMBERS.map(peer));
         let ask_for = |arc| CensusAsk { arc, after: None };
         let own = asked::<CensusPage>(&me, OWNER, CENSUS, &ask_for(arc_of(ME, STRANGER))).await;
         assert_eq!(own.unwrap_err(), Refusal::Busy);
@@ -373,7 +368,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_leaving_peer_answers_a_census_of_its_own_arc() {
-        let (me, _inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, _inbox) = TestPeer::owner(MEMBERS.map(peer));
         let service = me.service();
         let leaving = &service.answering().unwrap().leaving;
         leaving.is_leaving.store(true, Relaxed);
@@ -387,7 +382,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_offer_is_fetched_where_something_is_lacking() {
-        let (me, inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, inbox) = TestPeer::owner(MEMBERS.map(peer));
         let log = obedient_crawler(inbox);
         let domains = me.ring.domains_of(peer(OWNER), 4);
         let by = |changes: &[(u8, u32)]| {
@@ -416,7 +411,7 @@ mod tests {
             .unwrap();
         use OfferAnswer::{Held, Newer, Wanted};
         assert_eq!(answers, [Held, Newer, Wanted, Wanted]);
-        let (owner, _orders) = TestPeer::settled([OWNER, ME].map(peer));
+        let (owner, _orders) = TestPeer::owner([OWNER, ME].map(peer));
         offers
             .iter()
             .for_each(|(domain, versions)| owner.hold(domain, versions, 5));
@@ -432,7 +427,7 @@ mod tests {
 
     #[tokio::test]
     async fn replicas_that_do_not_fit_into_an_answer_are_left_for_the_next() {
-        let (me, _inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, _inbox) = TestPeer::owner(MEMBERS.map(peer));
         let domains = me.ring.domains_of(peer(OWNER), 4);
         let changes = versions(&[(peer(OWNER), 1)]);
         for domain in &domains[1..] {
@@ -446,7 +441,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_replica_comes_in_pieces() {
-        let (me, _inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, _inbox) = TestPeer::owner(MEMBERS.map(peer));
         let domain = me.ring.domain_of(peer(OWNER));
         me.hold(&domain, &versions(&[(peer(OWNER), 1)]), MANY);
         let service = me.service();
@@ -478,7 +473,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_last_large_replicas_are_kept() {
-        let (me, _inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, _inbox) = TestPeer::owner(MEMBERS.map(peer));
         let domain = me.ring.domain_of(peer(OWNER));
         me.hold(&domain, &versions(&[(peer(OWNER), 1)]), MANY);
         let service = me.service();

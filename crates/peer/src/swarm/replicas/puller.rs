@@ -1,5 +1,6 @@
 //! Fetches replicas of domains from peers that have newer ones.
 
+use crate::lock::lock;
 use crate::swarm::{
     orders::Orders,
     replicas::{
@@ -12,7 +13,7 @@ use apoidea_model::{Domain, PeerId};
 use apoidea_overlay::{Overlay, RequestError};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::{sync::Notify, time};
@@ -36,7 +37,7 @@ pub(crate) struct Puller {
 impl Puller {
     /// Fetches a domain from a peer, soon.
     pub(crate) fn want(&self, domain: Domain, from: PeerId) {
-        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = lock(&self.wanted);
         if wanted.values().map(BTreeSet::len).sum::<usize>() < MAX_WANTED {
             wanted.entry(from).or_default().insert(domain);
             self.bell.notify_one();
@@ -57,7 +58,7 @@ impl Puller {
     }
 
     fn next(&self) -> Option<(PeerId, Vec<Domain>)> {
-        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wanted = lock(&self.wanted);
         let mut entry = wanted.first_entry()?;
         let from = *entry.key();
         let domains: Vec<Domain> = entry.get().iter().take(AT_ONCE).cloned().collect();
@@ -146,9 +147,9 @@ mod tests {
 
     /// This peer and one with replicas of some domains, that many URLs waiting in each.
     fn beside(waiting: &[u64]) -> (TestPeer, crate::swarm::testing::Log, TestPeer, Vec<Domain>) {
-        let (me, inbox) = TestPeer::settled([ME, OTHER].map(peer));
+        let (me, inbox) = TestPeer::owner([ME, OTHER].map(peer));
         let log = obedient_crawler(inbox);
-        let (other, _inbox) = TestPeer::settled([OTHER, ME].map(peer));
+        let (other, _inbox) = TestPeer::owner([OTHER, ME].map(peer));
         let domains = me.ring.domains_of(peer(ME), waiting.len());
         for (domain, waiting) in domains.iter().zip(waiting) {
             other.hold(domain, &versions(&[(peer(OTHER), 1)]), *waiting);

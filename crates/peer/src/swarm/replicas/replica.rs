@@ -191,7 +191,7 @@ mod tests {
 
     /// A stranger's replica with one URL in its queue.
     fn stranger() -> (Domain, Replica) {
-        let (owner, _inbox) = TestPeer::settled([peer(1)]);
+        let (owner, _inbox) = TestPeer::owner([peer(1)]);
         let domain = owner.ring.domain_of(peer(1));
         owner.hold(&domain, &versions(&[(peer(1), 2)]), 1);
         let replica = Replica::read(&owner.store, &domain).unwrap().unwrap();
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn an_unknown_domain_has_no_replica() {
-        let (me, _inbox) = TestPeer::settled([peer(1)]);
+        let (me, _inbox) = TestPeer::owner([peer(1)]);
         let domain = me.ring.domain_of(peer(1));
         assert!(Replica::read(&me.store, &domain).unwrap().is_none());
     }

@@ -184,7 +184,7 @@ mod tests {
     impl Fixture {
         /// An owner of three domains, whose replicas are at the next two peers.
         fn new() -> Self {
-            let (me, inbox) = TestPeer::settled([ME, NEXT, LAST, FAR].map(peer));
+            let (me, inbox) = TestPeer::owner([ME, NEXT, LAST, FAR].map(peer));
             obedient_crawler(inbox);
             let domains = me.ring.domains_of(peer(ME), 3);
             let sweep = Arc::default();

@@ -241,7 +241,7 @@ mod tests {
 
     /// This peer with a replica of one domain of each member, and its crawler's log.
     fn holding() -> (TestPeer, Log) {
-        let (me, inbox) = TestPeer::settled([ME, NEXT, LAST, FAR].map(peer));
+        let (me, inbox) = TestPeer::owner([ME, NEXT, LAST, FAR].map(peer));
         for owner in [ME, NEXT, LAST, FAR] {
             let domain = me.ring.domain_of(peer(owner));
             me.hold(&domain, &versions(&[(peer(owner), 2)]), 1);

@@ -72,7 +72,7 @@ impl Takeover {
                 Ok(Ok(ArcChange::Lost { arc, to: None })) => {
                     // Outside the ring: whatever place comes next is as new as the first.
                     self.lose(arc, None).await;
-                    self.tenancy.unsettle(whole_ring());
+                    self.tenancy.begin_taking_over(whole_ring());
                     let place = self.wait_for_a_place(&mut changes).await;
                     self.clone().take_first_place(place);
                     last_tick = Instant::now();
@@ -103,17 +103,17 @@ impl Takeover {
         place
     }
 
-    /// The first place: until it is settled, the whole ring is not.
+    /// The first place: until it is taken over, nothing is owned.
     fn take_first_place(self, (arc, from): (RingArc, Option<PeerId>)) {
         tokio::spawn(async move {
             self.hear(arc, from, whole_ring()).await;
-            self.tenancy.settle(whole_ring());
+            self.tenancy.end_taking_over(whole_ring());
             self.act_on(arc).await;
         });
     }
 
     fn begin(&self, arc: RingArc, from: Option<PeerId>) {
-        self.tenancy.unsettle(arc);
+        self.tenancy.begin_taking_over(arc);
         self.clone().take_over_soon(arc, from);
     }
 
@@ -124,7 +124,7 @@ impl Takeover {
     /// Hears all peers that may have replicas of the arc, then begins to act on it.
     async fn take_over(&self, arc: RingArc, from: Option<PeerId>) {
         self.hear(arc, from, arc).await;
-        self.tenancy.settle(arc);
+        self.tenancy.end_taking_over(arc);
         self.act_on(arc).await;
     }
 
@@ -135,9 +135,9 @@ impl Takeover {
     }
 
     /// Fetches the knowledge of other peers that this one lacks: content facts first, which are
-    /// `unsettled` then no more. A peer on the ring is asked until it has answered: without its
+    /// `open` then no more. A peer on the ring is asked until it has answered: without its
     /// word this peer would do again all that is done already.
-    async fn hear(&self, arc: RingArc, from: Option<PeerId>, unsettled: RingArc) {
+    async fn hear(&self, arc: RingArc, from: Option<PeerId>, open: RingArc) {
         let begun = Instant::now();
         let facts = async {
             let sources = loop {
@@ -151,7 +151,7 @@ impl Takeover {
                 .iter()
                 .map(|source| time::timeout(LAST_WORDS, self.facts(*source, arc)));
             future::join_all(facts).await;
-            self.tenancy.settle_facts(unsettled);
+            self.tenancy.end_taking_over_facts(open);
         };
         let domains = async {
             let mut heard = BTreeSet::new();
@@ -398,7 +398,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_arc_is_acted_on_when_its_replicas_are_here() {
         let (me, takeover, log) = here();
-        let (next, _inbox) = TestPeer::settled([NEXT, ME].map(peer));
+        let (next, _inbox) = TestPeer::owner([NEXT, ME].map(peer));
         let domain = me.ring.domain_of(peer(ME));
         next.hold(&domain, &versions(&[(peer(GONE), 2)]), 3);
         let content = me.ring.contents_of(peer(ME), 1)[0];
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn facts_are_settled_before_domains_that_a_former_owner_still_works_on() {
+    async fn facts_are_taken_over_before_domains_that_a_former_owner_still_works_on() {
         let (me, takeover, log) = here();
         me.ring.answer_with(|_, kind, _| match kind {
             CENSUS => Err(apoidea_overlay::Refusal::Busy.into()),
@@ -479,27 +479,27 @@ mod tests {
         let begun = Instant::now();
         tokio::spawn(takeover.run(changes));
         time::sleep(LAST_WORDS).await;
-        assert_eq!(me.tenancy.claim_to_fact(my_key()), Claim::Settled);
-        assert_eq!(me.tenancy.claim(my_key()), Claim::Unsettled);
+        assert_eq!(me.tenancy.claim_to_fact(my_key()), Claim::Owned);
+        assert_eq!(me.tenancy.claim(my_key()), Claim::TakingOver);
         assert!(log.lock().unwrap().is_empty());
         time::sleep(PATIENCE).await;
-        assert_eq!(me.tenancy.claim(my_key()), Claim::Settled, "patience ends");
+        assert_eq!(me.tenancy.claim(my_key()), Claim::Owned, "patience ends");
         assert_eq!(*log.lock().unwrap(), ["activate"]);
         assert!(begun.elapsed() < PATIENCE * 2);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_arc_is_not_settled_while_the_ring_does_not_say_whom_to_ask() {
+    async fn an_arc_is_not_owned_while_the_ring_does_not_say_whom_to_ask() {
         let (me, takeover, _log) = here();
         me.ring.answer_with(|_, kind, _| Ok(nothing(kind)));
         me.ring.set_lost(true);
         tokio::spawn(takeover.run(me.ring.arc_changes()));
         time::sleep(LAST_WORDS).await;
-        assert_eq!(me.tenancy.claim(my_key()), Claim::Unsettled);
-        assert_eq!(me.tenancy.claim_to_fact(my_key()), Claim::Unsettled);
+        assert_eq!(me.tenancy.claim(my_key()), Claim::TakingOver);
+        assert_eq!(me.tenancy.claim_to_fact(my_key()), Claim::TakingOver);
         me.ring.set_lost(false);
         time::sleep(LAST_WORDS).await;
-        assert_eq!(me.tenancy.claim(my_key()), Claim::Settled);
+        assert_eq!(me.tenancy.claim(my_key()), Claim::Owned);
         assert_eq!(me.ring.asked(CENSUS).len(), 3);
         assert_eq!(me.ring.asked(FACTS_IN).len(), 3);
     }
@@ -528,7 +528,7 @@ mod tests {
         me.ring.answer_with(|_, kind, _| Ok(nothing(kind)));
         tokio::spawn(takeover.run(me.ring.arc_changes()));
         time::sleep(LAST_WORDS).await;
-        assert_eq!(me.tenancy.claim(my_key()), Claim::Settled);
+        assert_eq!(me.tenancy.claim(my_key()), Claim::Owned);
         me.ring.set_members([BEFORE, NEXT, LAST].map(peer));
         me.ring.change(ArcChange::Lost {
             arc: my_arc(),
@@ -539,9 +539,9 @@ mod tests {
         me.ring.silence(peer(NEXT));
         me.ring.set_members([ME, BEFORE, NEXT, LAST].map(peer));
         time::sleep(LAST_WORDS / 2).await;
-        assert_eq!(me.tenancy.claim(my_key()), Claim::Unsettled);
+        assert_eq!(me.tenancy.claim(my_key()), Claim::TakingOver);
         time::sleep(PATIENCE * 2).await;
-        assert_eq!(me.tenancy.claim(my_key()), Claim::Settled);
+        assert_eq!(me.tenancy.claim(my_key()), Claim::Owned);
         assert!(me.ring.asked(CENSUS).contains(&peer(BEFORE)));
         let lines = log.lock().unwrap().clone();
         assert_eq!(lines, ["activate", "lose", "drained", "activate"]);
@@ -559,6 +559,6 @@ mod tests {
         tokio::spawn(takeover.run(changes));
         time::sleep(LAST_WORDS).await;
         assert!(log.lock().unwrap().contains(&"lose".to_owned()));
-        assert_eq!(me.tenancy.claim(my_key()), Claim::Settled);
+        assert_eq!(me.tenancy.claim(my_key()), Claim::Owned);
     }
 }
