@@ -25,6 +25,7 @@ fn simulate_crawl(options: &SimulateOptions, pages: u64) -> anyhow::Result<ExitC
         seed: options.seed,
         fetches: usize::try_from(options.fetches)?,
         helpers: usize::try_from(options.helpers)?,
+        crashes: 0,
         duration: CRAWL_AT_MOST,
     });
     show(&report, options)?;

@@ -1,32 +1,38 @@
-//! One simulated peer: the frontier, the loans, the queues that a real one has on disk, and the
-//! links it has yet to send.
+//! One simulated peer: the frontier, the loans, the stages of its pages, the ledger of its replicas,
+//! the queues that a real one has on disk, and the links it has yet to send.
 
+use super::{outbox::Outbox, replica::Replica, telling::OpenRound};
 use crate::{
-    Admission, BreadthFirst, DomainState, Event, Frontier, FrontierConfig, OneIn, Origin, Quotas,
-    SeenFilter,
+    Admission, BreadthFirst, DomainState, Event, Frontier, FrontierConfig, Ledger, OneIn, Origin,
+    Pages, Quotas, SeenFilter, Tenure,
     lending::{Choice, FetchId, Lending, Load, Memory, Progress, Refused, Room},
 };
-use apoidea_model::{CrawlId, Domain, Link, PeerId, Pending, Slot, Time, UrlHash};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
-
-/// URLs that are not sent again because they were lately.
-const RECENT: usize = 4096;
+use apoidea_model::{CrawlId, Domain, Link, PageId, PeerId, Pending, Slot, Time};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One peer.
 pub(super) struct Agent {
     pub frontier: Frontier,
     pub lending: Lending<Subject>,
+    /// Pages under way, each with its links once it is processed.
+    pub pages: Pages<Vec<Link>>,
+    pub ledger: Ledger,
+    /// The round that the replicas have not acknowledged yet.
+    pub round: Option<OpenRound>,
+    /// The next round begins then.
+    pub round_at: Time,
+    /// Batches that were admitted and are not with the replicas yet: sender and number.
+    pub unacknowledged: Vec<(usize, u64)>,
+    /// Domains of other owners.
+    pub replicas: HashMap<Domain, Replica>,
     /// The peers that it may lend to.
-    neighbours: Vec<PeerId>,
+    pub neighbours: Vec<PeerId>,
     /// Pages in processing at most.
     most_pages: usize,
-    domains: HashMap<Domain, Known>,
+    pub domains: BTreeMap<Domain, Known>,
     parked: BTreeSet<(Time, Domain)>,
     next_sequence: u64,
-    queued: u64,
-    /// Links for others, by owner.
-    pub outbox: BTreeMap<usize, Vec<Link>>,
-    recent: (HashSet<UrlHash>, VecDeque<UrlHash>),
+    pub outbox: Outbox,
     pub fetched: u64,
 }
 
@@ -38,15 +44,16 @@ pub(super) enum Subject {
 }
 
 /// What is known of a domain besides what the frontier has in memory.
-struct Known {
+pub(super) struct Known {
     state: DomainState,
     seen: SeenFilter,
-    queue: BTreeMap<Slot, Pending>,
+    /// What the replicas are to hold.
+    pub replica: Replica,
 }
 
 impl Agent {
-    /// A peer with so many fetches at a time, which lends to its neighbours.
-    pub(super) fn new(fetches: usize, neighbours: Vec<PeerId>) -> Self {
+    /// A peer with so many fetches at a time.
+    pub(super) fn new(me: PeerId, fetches: usize, now: Time) -> Self {
         let config = FrontierConfig {
             fetches,
             ..FrontierConfig::default()
@@ -54,15 +61,18 @@ impl Agent {
         Agent {
             frontier: Frontier::new(config),
             lending: Lending::new(fetches),
-            neighbours,
-            // As many as a real peer has in a swarm.
-            most_pages: (4 * fetches).max(64),
-            domains: HashMap::new(),
+            pages: Pages::default(),
+            ledger: Ledger::new(Tenure::begin(me, now, Tenure::default())),
+            round: None,
+            round_at: Time::NEVER,
+            unacknowledged: Vec::new(),
+            replicas: HashMap::new(),
+            neighbours: Vec::new(),
+            most_pages: Pages::<Vec<Link>>::most_in_swarm(fetches),
+            domains: BTreeMap::new(),
             parked: BTreeSet::new(),
             next_sequence: 0,
-            queued: 0,
-            outbox: BTreeMap::new(),
-            recent: Default::default(),
+            outbox: Outbox::default(),
             fetched: 0,
         }
     }
@@ -85,8 +95,24 @@ impl Agent {
         fetch: &FetchId,
         now: Time,
     ) -> Option<(Subject, Choice)> {
-        let load = load(&self.frontier, &self.neighbours, self.most_pages);
+        let load = load(
+            &self.frontier,
+            &self.pages,
+            &self.neighbours,
+            self.most_pages,
+        );
         self.lending.on_turned_away(helper, fetch, &load, now)
+    }
+
+    /// Ends the loans of helpers that tell nothing.
+    pub(super) fn overdue(&mut self, now: Time) -> Vec<(FetchId, Subject)> {
+        let load = load(
+            &self.frontier,
+            &self.pages,
+            &self.neighbours,
+            self.most_pages,
+        );
+        self.lending.overdue(&load, now)
     }
 
     /// Has it time for a fetch of another?
@@ -105,8 +131,20 @@ impl Agent {
         !self.neighbours.is_empty() && self.frontier.fetching() >= limit
     }
 
+    /// May anything start? With as many pages in processing as there may be, only helpers can fetch
+    /// more.
+    pub(super) fn may_go_on(&self, now: Time) -> bool {
+        let load = self.load();
+        !self.lending.is_full(&load) || self.lending.may_lend(&load, now)
+    }
+
     fn load(&self) -> Load<'_> {
-        load(&self.frontier, &self.neighbours, self.most_pages)
+        load(
+            &self.frontier,
+            &self.pages,
+            &self.neighbours,
+            self.most_pages,
+        )
     }
 
     /// Takes the links of one domain that is this peer's into its queue.
@@ -124,7 +162,7 @@ impl Agent {
             quotas: &Quotas::default(),
             order: &BreadthFirst,
             counters,
-            queued_total: self.queued,
+            queued_total: 0,
             worst: &[],
             check: &|_| Ok(()),
         };
@@ -141,10 +179,8 @@ impl Agent {
         if urls.is_empty() {
             return;
         }
-        self.queued += urls.len() as u64;
-        known
-            .queue
-            .extend(urls.iter().map(|pending| (pending.slot, pending.clone())));
+        known.replica.put(&urls);
+        self.change(domain, |change| change.puts.extend(urls.iter().cloned()));
         if self.frontier.is_resident(domain) {
             let event = Event::Admitted {
                 domain: domain.clone(),
@@ -154,10 +190,34 @@ impl Agent {
             };
             return self.frontier.handle(event, now);
         }
+        let Some(known) = self.domains.get_mut(domain) else {
+            return;
+        };
         known.state.admitted(&urls, 0, 0);
         let wake = known.state.ready_at();
         self.parked.insert((wake, domain.clone()));
         self.frontier.handle(Event::Parked { wake }, now);
+    }
+
+    /// A domain of a peer that is gone is this peer's now.
+    pub(super) fn take_over(&mut self, domain: &Domain, replica: Replica, now: Time) {
+        self.next_sequence = self.next_sequence.max(replica.next_sequence);
+        let mut state = DomainState::default();
+        state.admitted(replica.queue.values(), 0, 0);
+        state.interrupted(now);
+        let wake = state.ready_at();
+        if !replica.queue.is_empty() {
+            self.parked.insert((wake, domain.clone()));
+            self.frontier.handle(Event::Parked { wake }, now);
+        }
+        let (hashes, count) = (replica.seen.iter().copied(), replica.seen.len() as u64);
+        let known = Known {
+            state,
+            seen: SeenFilter::build(OneIn::default(), count, hashes),
+            replica,
+        };
+        self.domains.insert(domain.clone(), known);
+        self.ledger.note_merged(domain);
     }
 
     /// Answers the frontier's wish for domains whose time has come.
@@ -180,29 +240,21 @@ impl Agent {
         self.frontier.handle(Event::Woke { domains, next }, now);
     }
 
-    /// Answers the frontier's wish to read on in a queue. What is being fetched is not in it any
-    /// more.
+    /// Answers the frontier's wish to read on in a queue, past the pages under way: these are still
+    /// in it.
     pub(super) fn refill(&mut self, domain: Domain, after: Option<Slot>, limit: usize, now: Time) {
-        let urls = self.domains.get(&domain).map_or_else(Vec::new, |known| {
-            let behind = known
-                .queue
-                .iter()
-                .filter(|(slot, _)| after.is_none_or(|after| **slot > after));
-            behind
-                .take(limit)
-                .map(|(_, pending)| pending.clone())
-                .collect()
-        });
-        self.frontier.handle(Event::Refilled { domain, urls }, now);
-    }
-
-    /// A URL is on its way.
-    pub(super) fn take(&mut self, domain: &Domain, slot: Slot) {
-        if let Some(known) = self.domains.get_mut(domain)
-            && known.queue.remove(&slot).is_some()
-        {
-            self.queued -= 1;
+        let mut urls = Vec::new();
+        if let Some(known) = self.domains.get(&domain) {
+            let is_free = |slot| {
+                let page = PageId::new(domain.clone(), slot);
+                self.pages.stage(&page).is_none()
+            };
+            let behind = known.replica.queue.iter();
+            let behind = behind.filter(|(slot, _)| after.is_none_or(|after| **slot > after));
+            let free = behind.filter(|(slot, _)| is_free(**slot));
+            urls.extend(free.take(limit).map(|(_, pending)| pending.clone()));
         }
+        self.frontier.handle(Event::Refilled { domain, urls }, now);
     }
 
     /// A domain leaves the frontier.
@@ -220,35 +272,18 @@ impl Agent {
     pub(super) fn put_back(
         &mut self,
         domain: Domain,
-        subject: Subject,
+        fetch: &FetchId,
         not_before: Time,
         now: Time,
     ) {
+        if let FetchId::Page(page) = fetch {
+            self.pages.end(page);
+        }
         let Some(state) = self.frontier.release(&domain) else {
             return;
         };
-        if let (Subject::Page(pending), Some(known)) = (subject, self.domains.get_mut(&domain)) {
-            known.queue.insert(pending.slot, pending);
-            self.queued += 1;
-        }
         let wake = state.ready_at().max(not_before);
         self.park(domain, state, wake, now);
-    }
-
-    /// Keeps links for others, unless they were sent lately.
-    pub(super) fn post(&mut self, owner: usize, link: Link) {
-        let hash = link.url.hash();
-        let (known, order) = &mut self.recent;
-        if !known.insert(hash) {
-            return;
-        }
-        order.push_back(hash);
-        if order.len() > RECENT
-            && let Some(oldest) = order.pop_front()
-        {
-            known.remove(&oldest);
-        }
-        self.outbox.entry(owner).or_default().push(link);
     }
 }
 
@@ -258,22 +293,29 @@ impl Known {
         Known {
             state: DomainState::default(),
             seen,
-            queue: BTreeMap::new(),
+            replica: Replica::default(),
         }
     }
 }
 
-fn load<'a>(frontier: &Frontier, neighbours: &'a [PeerId], most: usize) -> Load<'a> {
-    let fetching = frontier.fetching();
-    let room = Room {
-        // Nothing follows a fetch here.
-        in_processing: fetching,
-        most,
-        memory: Memory::Free,
+fn load<'a>(
+    frontier: &Frontier,
+    pages: &Pages<Vec<Link>>,
+    neighbours: &'a [PeerId],
+    most: usize,
+) -> Load<'a> {
+    let pages = pages.load();
+    let memory = match pages.is_memory_full() {
+        true => Memory::Full,
+        false => Memory::Free,
     };
     Load {
-        fetching,
-        room,
+        fetching: frontier.fetching(),
+        room: Room {
+            in_processing: pages.in_processing,
+            most,
+            memory,
+        },
         neighbours,
         progress: Progress::Running,
     }

@@ -1,21 +1,23 @@
 //! Fetches of simulated peers, at their owner or at a helper: the messages of a loan and their
 //! delays.
 //!
-//! No message is lost and no peer dies here, so no loan is ever overdue.
+//! No message is lost, but a helper may die: its loans end when they are overdue.
 
 use super::{
     agent::Subject,
+    telling::{DISK, PROCESS},
     world::{News, SMALL, Side, World},
 };
 use crate::lending::{Choice, FetchId, Refused};
+use apoidea_model::PageId;
 use std::time::Duration;
 
 /// A fetch and the peer that does it.
 #[derive(Clone)]
 pub(super) struct Job {
-    owner: usize,
+    pub owner: usize,
     /// The owner itself or a helper.
-    by: usize,
+    pub by: usize,
     fetch: FetchId,
     subject: Subject,
 }
@@ -34,6 +36,9 @@ impl World {
     }
 
     fn carry_out(&mut self, owner: usize, fetch: FetchId, subject: Subject, choice: Choice) {
+        if let (FetchId::Page(page), Choice::Here | Choice::Lend(_)) = (&fetch, &choice) {
+            self.begin(owner, page);
+        }
         let by = |by| Job {
             owner,
             by,
@@ -50,14 +55,32 @@ impl World {
                     .lend(fetch, helper, Refused::No, subject, self.now);
                 self.soon(self.way(), News::Asked(job));
             }
-            Choice::Later(wait) => self.put_back(owner, &fetch, subject, wait),
-            Choice::Back => self.put_back(owner, &fetch, subject, Duration::ZERO),
+            Choice::Later(wait) => self.put_back(owner, &fetch, wait),
+            Choice::Back => self.put_back(owner, &fetch, Duration::ZERO),
         }
     }
 
-    fn put_back(&mut self, owner: usize, fetch: &FetchId, subject: Subject, wait: Duration) {
+    /// A page is on its way: no other peer may be at it.
+    fn begin(&mut self, owner: usize, page: &PageId) {
+        let is_new = self.agents[owner].pages.stage(page).is_none();
+        self.agents[owner].pages.begin(page);
+        let others = self.under_way.insert(page.clone(), owner);
+        self.usage.doubles += usize::from(is_new && others.is_some());
+    }
+
+    fn put_back(&mut self, owner: usize, fetch: &FetchId, wait: Duration) {
+        if let FetchId::Page(page) = fetch {
+            self.under_way.remove(page);
+        }
         let domain = fetch.domain().clone();
-        self.agents[owner].put_back(domain, subject, self.now + wait, self.now);
+        self.agents[owner].put_back(domain, fetch, self.now + wait, self.now);
+    }
+
+    /// Helpers that tell nothing are gone: their fetches go back to their queues.
+    pub(super) fn end_overdue(&mut self, owner: usize) {
+        for (fetch, _) in self.agents[owner].overdue(self.now) {
+            self.put_back(owner, &fetch, Duration::ZERO);
+        }
     }
 
     /// A helper is asked. It looks for the host's address first.
@@ -98,20 +121,24 @@ impl World {
     /// The host has answered. A helper sends the links to other domains itself.
     pub(super) fn answered(&mut self, job: Job) {
         self.usage.answer(self.host(job.fetch.domain()));
-        let mut mine = Vec::new();
+        if self.dead[job.by] {
+            return;
+        }
+        let mut away = Vec::new();
         if let Subject::Page(pending) = &job.subject {
             self.agents[job.by].fetched += 1;
             self.usage.lent_pages += u64::from(job.is_lent());
             self.note_page(pending);
-            let links = self.links(pending, Side::Away);
-            mine = self.spread(job.by, links);
+            away = self.links(pending, Side::Away);
         }
         if !job.is_lent() {
-            return self.settle(job.owner, job.fetch.domain().clone(), job.subject, mine);
+            return self.settle(job.owner, job.fetch.domain().clone(), job.subject, away);
         }
         self.agents[job.by].lending.on_request_ended();
+        let record = self.agents[job.by].outbox.begin();
+        let mine = self.spread(job.by, record, away);
         self.admit(job.by, mine);
-        self.soon(self.way(), News::Result(job));
+        self.soon(PROCESS + DISK + self.way(), News::Result(job));
     }
 
     /// The owner has the result, and the links within the domain.

@@ -1,15 +1,22 @@
 //! A crawl of thousands of peers in one process, from a seed: the crawl's decisions are the real
 //! ones, the network and the web are made up.
 //!
-//! Every simulated peer has a [`crate::Frontier`], admits with [`crate::Admission`] and remembers
-//! with [`crate::SeenFilter`], and lends with [`crate::lending::Lending`], at the pace that the contract allows on the Internet. A domain
-//! belongs to the peer that follows its key on the ring; links travel to owners in batches and take
-//! their time. Disks, content and crashes are left to the black-box tests of real peers, the ring
-//! itself to the simulator of the ring.
+//! Every simulated peer has a [`crate::Frontier`], admits with [`crate::Admission`], remembers with
+//! [`crate::SeenFilter`] and lends with [`crate::lending::Lending`], at the pace that the contract
+//! allows on the Internet. It keeps the stages of its pages in [`crate::Pages`] and tells its
+//! replicas in the rounds of a [`crate::Ledger`]. A domain belongs to the peer that follows its key
+//! on the ring, and the next two hold replicas; links travel to owners in batches, take their time
+//! and are kept until they are acknowledged. Some peers may crash: the next one takes over from the
+//! replicas. Disks and content are left to the black-box tests of real peers, the ring itself to
+//! the simulator of the ring.
 
 mod agent;
+mod crashing;
 mod loans;
+mod outbox;
+mod replica;
 mod report;
+mod telling;
 mod usage;
 mod web;
 mod world;
@@ -33,6 +40,10 @@ pub struct CrawlSimOptions {
     pub fetches: usize,
     /// Ring successors that each peer may lend to; without any, no peer lends.
     pub helpers: usize,
+    /// Peers that crash for good, two in each second. If there are any, one link alone leads to
+    /// each page, so that none may be lost. A link that was found by a helper goes
+    /// with that helper's disk, so a sound crawl with crashes has no helpers.
+    pub crashes: usize,
     /// Simulated time at most.
     pub duration: Duration,
 }
@@ -65,6 +76,7 @@ mod tests {
             seed,
             fetches: 32,
             helpers: 0,
+            crashes: 0,
             duration: Duration::from_secs(24 * 3600),
         })
     }
@@ -90,6 +102,7 @@ mod tests {
             seed: 9,
             fetches: 32,
             helpers: 0,
+            crashes: 0,
             duration: Duration::from_secs(24 * 3600),
         };
         let report = run(&options);
@@ -127,6 +140,7 @@ mod tests {
                 seed: 11,
                 fetches: 1,
                 helpers,
+                crashes: 0,
                 duration: Duration::from_secs(24 * 3600),
             })
         };

@@ -35,6 +35,17 @@ pub struct CrawlSimReport {
     pub shortest_gap_ms: u64,
     /// Requests to a host at which another one was under way.
     pub overlaps: usize,
+    /// Pages that were under way at two peers at a time.
+    pub doubles: usize,
+    /// Peers that crashed for good.
+    pub crashed: usize,
+    /// Pages that no replica may have known to be done when their owner crashed: so many may be
+    /// fetched again.
+    pub at_risk: usize,
+    /// Domains one of whose replicas lacked something in the end.
+    pub astray: usize,
+    /// Messages with which a replica fetched domains as a whole.
+    pub wholes: usize,
     /// Fetches that each peer may have under way: its slots.
     pub fetches: usize,
     /// Ring successors that each peer may lend to.
@@ -54,9 +65,17 @@ pub struct CrawlSimReport {
 }
 
 impl CrawlSimReport {
-    /// Was every page fetched, and once, with one request to a host at a time?
+    /// Was every page fetched by one peer at a time and told to its replicas, and again only after
+    /// a crash, with one request to a host at a time?
     pub fn is_sound(&self) -> bool {
-        self.pages == self.expected && self.repeats == 0 && self.overlaps == 0
+        let is_complete = self.pages == self.expected && self.astray == 0;
+        let is_single = self.doubles == 0 && self.overlaps == 0;
+        is_complete && is_single && self.repeats <= self.at_risk
+    }
+
+    /// Pages that nobody fetched.
+    pub fn lost(&self) -> usize {
+        self.expected.saturating_sub(self.pages)
     }
 }
 
@@ -66,6 +85,16 @@ impl fmt::Display for CrawlSimReport {
             f,
             "{} peers fetched {} of {} pages, {} of them again",
             self.peers, self.pages, self.expected, self.repeats
+        )?;
+        writeln!(
+            f,
+            "  {} pages lost, {} fetched twice at a time; {} peers crashed with {} pages at risk; {} domains not with their replicas, {} messages of whole domains",
+            self.lost(),
+            self.doubles,
+            self.crashed,
+            self.at_risk,
+            self.astray,
+            self.wholes
         )?;
         let rate = 0.9 * self.pages as f64 / self.seconds_for_most.max(1e-9);
         writeln!(

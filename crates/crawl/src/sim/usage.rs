@@ -26,6 +26,14 @@ pub(super) struct Usage {
     pub lent_pages: u64,
     /// Requests to a host at which another one was under way.
     pub overlaps: usize,
+    /// Pages that two peers were at, at a time.
+    pub doubles: usize,
+    /// Peers that crashed.
+    pub crashed: usize,
+    /// Pages that their replicas may not have known to be done when their owner crashed.
+    pub at_risk: usize,
+    /// Messages with which a replica fetched domains as a whole.
+    pub wholes: usize,
     busy: HashSet<usize>,
     last_asked: HashMap<usize, Time>,
     shortest_gap: Duration,
@@ -43,6 +51,10 @@ impl Usage {
             idle_peers: 0,
             lent_pages: 0,
             overlaps: 0,
+            doubles: 0,
+            crashed: 0,
+            at_risk: 0,
+            wholes: 0,
             busy: HashSet::new(),
             last_asked: HashMap::new(),
             shortest_gap: Duration::MAX,

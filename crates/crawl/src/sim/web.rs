@@ -22,6 +22,15 @@ pub(super) struct Web {
     seed: u64,
     sizes: Vec<usize>,
     domains: Vec<Domain>,
+    paths: Paths,
+}
+
+/// How many ways lead to a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Paths {
+    Many,
+    /// One link introduces it; all others come later. So a link that is lost is missed.
+    One,
 }
 
 /// A page: its host and its number there.
@@ -48,6 +57,10 @@ impl Web {
             seed: options.seed,
             sizes,
             domains: domains.collect(),
+            paths: match options.crashes {
+                0 => Paths::Many,
+                _ => Paths::One,
+            },
         }
     }
 
@@ -105,11 +118,15 @@ impl Web {
             links.extend(next.map(|other| (other, 0)));
         }
         let number = (host as u64) << 32 | page as u64;
+        let others = match self.paths {
+            Paths::Many => self.hosts(),
+            Paths::One => host + 1,
+        } as u64;
         for nth in 0..AWAY {
             let away = draw(self.seed ^ nth, number);
-            links.push(((away % self.hosts() as u64) as usize, 0));
+            links.push(((away % others) as usize, 0));
         }
-        let famous = draw(self.seed ^ 77, number) % FAMOUS.min(self.hosts() as u64);
+        let famous = draw(self.seed ^ 77, number) % FAMOUS.min(others);
         links.push((famous as usize, 0));
         links
     }

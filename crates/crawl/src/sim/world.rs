@@ -5,11 +5,13 @@ use super::{
     agent::{Agent, Subject},
     draw,
     loans::Job,
+    replica::Replica,
+    telling::{PROCESS, REPLICAS, Reached, Tell},
     usage::Usage,
     web::{Place, Web},
 };
 use crate::{Access, Action, Effort, Event, FetchReport, Outcome, lending::FetchId};
-use apoidea_model::{Domain, Key, Link, LinkBatch, PageId, PeerId, Pending, Time};
+use apoidea_model::{Domain, Key, Link, PageId, PeerId, Pending, Time};
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, HashMap},
@@ -37,9 +39,14 @@ pub(super) struct World {
     pub(super) peers: HashMap<PeerId, usize>,
     pub(super) ids: Vec<PeerId>,
     /// Places on the ring, in order, and whose they are.
-    ring: Vec<(Key, usize)>,
-    owners: HashMap<Domain, usize>,
-    seed: u64,
+    pub(super) ring: Vec<(Key, usize)>,
+    /// The peers that crashed.
+    pub(super) dead: Vec<bool>,
+    helpers: usize,
+    pub(super) owners: HashMap<Domain, usize>,
+    /// Pages between their request and their disk, and whose they are.
+    pub(super) under_way: HashMap<PageId, usize>,
+    pub(super) seed: u64,
     pub(super) now: Time,
     end: Time,
     /// What will happen: its number breaks ties, so that a seed always tells the same story.
@@ -88,9 +95,58 @@ pub(super) enum News {
     Result(Job),
     /// A helper knows that its result has arrived.
     Returned(usize),
+    /// A page and its links are processed.
+    Processed(usize, PageId, Vec<Link>),
+    /// A page is on the disk.
+    Durable(usize, PageId),
+    /// A peer tells its replicas what changed.
+    Round(usize),
+    Told(Tell),
+    /// A replica fetches these domains as a whole.
+    Wanted(Tell, Vec<Domain>),
+    Whole(Tell, Vec<(Domain, Replica)>),
+    /// A replica has everything of a round.
+    Held(usize, u64),
+    /// No replica has answered for long.
+    RoundOver(usize, u64),
     /// A peer sends what it has for another.
     Send(usize, usize),
-    Arrived(usize, Vec<Link>),
+    Arrived {
+        to: usize,
+        from: usize,
+        batch: u64,
+        links: Vec<Link>,
+    },
+    /// A batch is with its owner and the replicas.
+    Acknowledged(usize, u64),
+    /// The next peer crashes.
+    Crash(u64),
+    /// Others know that a peer is gone.
+    Gone(usize),
+}
+
+impl News {
+    /// The peer that it happens to, if that must live.
+    fn whose(&self) -> Option<usize> {
+        match self {
+            News::Look(peer)
+            | News::Resolved(peer, ..)
+            | News::Returned(peer)
+            | News::Processed(peer, ..)
+            | News::Durable(peer, _)
+            | News::Round(peer)
+            | News::Held(peer, _)
+            | News::RoundOver(peer, _)
+            | News::Send(peer, _)
+            | News::Acknowledged(peer, _) => Some(*peer),
+            News::Arrived { to, .. } => Some(*to),
+            News::Asked(job) | News::Request(job) => Some(job.by),
+            News::Taken(job) | News::TurnedAway(job) | News::Result(job) => Some(job.owner),
+            News::Told(tell) | News::Whole(tell, _) => Some(tell.replica),
+            News::Wanted(tell, _) => Some(tell.owner),
+            News::Answered(_) | News::Crash(_) | News::Gone(_) => None,
+        }
+    }
 }
 
 impl World {
@@ -109,20 +165,17 @@ impl World {
         let mut ids = vec![PeerId::at(Key::hash([])); peers];
         ring.iter()
             .for_each(|(key, peer)| ids[*peer] = PeerId::at(*key));
-        let mut agents: Vec<Agent> = Vec::new();
-        agents.resize_with(peers, || Agent::new(options.fetches, Vec::new()));
-        for at in 0..peers {
-            let after = (at + 1..at + peers).take(options.helpers);
-            let helpers = after.map(|next| PeerId::at(ring[next % peers].0)).collect();
-            agents[ring[at].1] = Agent::new(options.fetches, helpers);
-        }
+        let agents = ids.iter().map(|id| Agent::new(*id, options.fetches, BEGIN));
         let mut world = World {
             web,
-            agents,
+            agents: agents.collect(),
             peers: (0..).zip(&ids).map(|(peer, id)| (*id, peer)).collect(),
             ids,
             ring,
+            dead: vec![false; peers],
+            helpers: options.helpers,
             owners: HashMap::new(),
+            under_way: HashMap::new(),
             seed: options.seed,
             now: BEGIN,
             end: BEGIN + options.duration,
@@ -135,6 +188,8 @@ impl World {
             usage: Usage::new(options),
             sent: Sent::default(),
         };
+        world.introduce();
+        world.plan_crashes(options.crashes);
         let seed = world.web.link((0, 0), 0);
         let first = world.owner(&seed.url.domain());
         world.admit(first, vec![seed]);
@@ -148,7 +203,9 @@ impl World {
             }
             self.measure(at);
             self.now = at;
-            if let Some(news) = self.news.remove(&number) {
+            if let Some(news) = self.news.remove(&number)
+                && !news.whose().is_some_and(|peer| self.dead[peer])
+            {
                 self.happen(news);
             }
         }
@@ -178,15 +235,38 @@ impl World {
             News::Result(job) => self.result(job),
             News::Returned(peer) => self.agents[peer].lending.on_returned(),
             News::Send(peer, to) => self.send(peer, to),
-            News::Arrived(peer, links) => self.admit(peer, links),
+            News::Arrived {
+                to,
+                from,
+                batch,
+                links,
+            } => {
+                self.agents[to].unacknowledged.push((from, batch));
+                self.admit(to, links);
+                self.tell_soon(to);
+            }
+            News::Processed(peer, page, links) => self.processed(peer, page, links),
+            News::Durable(peer, page) => self.durable(peer, &page),
+            News::Round(peer) => self.round(peer),
+            News::Told(tell) => self.told(tell),
+            News::Wanted(tell, domains) => self.wanted(tell, domains),
+            News::Whole(tell, whole) => self.whole(&tell, whole),
+            News::Held(peer, number) => self.end_round(peer, number, Reached::Replica),
+            News::RoundOver(peer, number) => self.end_round(peer, number, Reached::Nobody),
+            News::Acknowledged(peer, batch) => self.acknowledged(peer, batch),
+            News::Crash(number) => self.crash(number),
+            News::Gone(peer) => self.gone(peer),
         }
     }
 
     /// Carries out what a peer's frontier wants.
     pub(super) fn look(&mut self, peer: usize) {
         let now = self.now;
+        self.end_overdue(peer);
         self.agents[peer].limit_fetches(now);
-        while let Some(action) = self.agents[peer].frontier.poll(now) {
+        while self.agents[peer].may_go_on(now)
+            && let Some(action) = self.agents[peer].frontier.poll(now)
+        {
             match action {
                 Action::Wake { limit } => self.agents[peer].wake(limit, now),
                 Action::Refill {
@@ -211,9 +291,7 @@ impl World {
                 Action::Fetch {
                     domain, pending, ..
                 } => {
-                    let slot = pending.slot;
-                    self.agents[peer].take(&domain, slot);
-                    let fetch = FetchId::Page(PageId { domain, slot });
+                    let fetch = FetchId::Page(PageId::new(domain, pending.slot));
                     self.start(peer, fetch, Subject::Page(pending));
                 }
                 Action::Disallowed { .. } => {}
@@ -233,14 +311,14 @@ impl World {
         }
     }
 
-    /// Takes in the result of a fetch: the frontier settles it, and the links within the domain are
-    /// admitted together with others of this peer.
+    /// Takes in the result of a fetch: the frontier settles it, and the page is processed with its
+    /// links, those within its domain and the others that are left to this peer.
     pub(super) fn settle(
         &mut self,
         peer: usize,
         domain: Domain,
         subject: Subject,
-        more: Vec<Link>,
+        away: Vec<Link>,
     ) {
         let now = self.now;
         match subject {
@@ -260,15 +338,18 @@ impl World {
                     took: self.took(&pending),
                     bytes: 30_000,
                 };
+                let page = PageId::new(domain, pending.slot);
                 let report = FetchReport {
-                    page: PageId::new(domain, pending.slot),
+                    page: page.clone(),
                     outcome: Outcome::Page,
                     effort,
                 };
                 self.agents[peer].frontier.settle(report, now);
+                self.agents[peer].pages.answered(&page, effort.bytes);
                 let mut links = self.links(&pending, Side::Within);
-                links.extend(more);
-                self.admit(peer, links);
+                links.extend(away);
+                self.soon(PROCESS, News::Processed(peer, page, links));
+                self.look(peer);
             }
         }
     }
@@ -284,13 +365,13 @@ impl World {
         }
     }
 
-    /// Sends links to their owners; those of this peer come back.
-    pub(super) fn spread(&mut self, peer: usize, links: Vec<Link>) -> Vec<Link> {
+    /// Puts links for other owners into a record of the outbox; those of this peer come back.
+    pub(super) fn spread(&mut self, peer: usize, record: u64, links: Vec<Link>) -> Vec<Link> {
         let mut mine = Vec::new();
         for link in links {
             match self.owner(&link.url.domain()) {
                 owner if owner == peer => mine.push(link),
-                owner => self.post(peer, owner, link),
+                owner => self.post(peer, record, owner, link),
             }
         }
         mine
@@ -319,35 +400,37 @@ impl World {
             if are_most_there {
                 return self.usage.stop();
             }
-            let waiting = self
-                .agents
-                .iter()
-                .map(|agent| agent.frontier.ready(now))
-                .sum();
-            let fetching = self.agents.iter().map(Agent::fetching_here);
+            let ready = |peer: usize| self.agents[peer].frontier.ready(now);
+            let waiting = self.living().map(ready).sum();
+            let living = (0..self.agents.len()).filter(|peer| !self.dead[*peer]);
+            let fetching = living.map(|peer| self.agents[peer].fetching_here());
             self.usage.sample(waiting, fetching);
         }
     }
 
-    fn post(&mut self, peer: usize, owner: usize, link: Link) {
-        let before = self.agents[peer].outbox.get(&owner).map_or(0, Vec::len);
-        self.agents[peer].post(owner, link);
-        let is_first = before == 0 && self.agents[peer].outbox.contains_key(&owner);
-        if is_first {
-            self.soon(COLLECT, News::Send(peer, owner));
+    fn post(&mut self, peer: usize, record: u64, owner: usize, link: Link) {
+        if self.agents[peer].outbox.post(record, owner, link) {
+            self.send_soon(peer, owner);
         }
     }
 
-    fn send(&mut self, peer: usize, to: usize) {
-        let links = self.agents[peer].outbox.remove(&to).unwrap_or_default();
-        for batch in links.chunks(LinkBatch::MAX_LINKS) {
+    pub(super) fn send_soon(&mut self, peer: usize, owner: usize) {
+        self.soon(COLLECT, News::Send(peer, owner));
+    }
+
+    fn send(&mut self, from: usize, to: usize) {
+        for (batch, links) in self.agents[from].outbox.send(to) {
             self.sent.batches += 1;
-            self.sent.urls += batch.len() as u64;
-            self.sent.bytes += batch
-                .iter()
-                .map(|link| link.url.as_str().len() as u64 + 3)
-                .sum::<u64>();
-            self.soon(self.way(), News::Arrived(to, batch.to_vec()));
+            self.sent.urls += links.len() as u64;
+            let bytes = links.iter().map(|link| link.url.as_str().len() as u64 + 3);
+            self.sent.bytes += bytes.sum::<u64>();
+            let arrived = News::Arrived {
+                to,
+                from,
+                batch,
+                links,
+            };
+            self.soon(self.way(), arrived);
         }
     }
 
@@ -365,11 +448,37 @@ impl World {
         for (domain, links) in by_domain {
             self.agents[peer].admit(&domain, links, self.now);
         }
+        if !self.agents[peer].ledger.is_empty() {
+            self.tell_soon(peer);
+        }
         self.look(peer);
     }
 
+    /// The peers that live.
+    pub(super) fn living(&self) -> impl Iterator<Item = usize> {
+        (0..self.agents.len()).filter(|peer| !self.dead[*peer])
+    }
+
+    /// Tells every peer on the ring who its helpers are.
+    pub(super) fn introduce(&mut self) {
+        let places = self.ring.len();
+        for at in 0..places {
+            let after = (at + 1..at + places).take(self.helpers);
+            let helpers = after.map(|next| PeerId::at(self.ring[next % places].0));
+            self.agents[self.ring[at].1].neighbours = helpers.collect();
+        }
+    }
+
+    /// The peers that hold replicas of what a peer owns.
+    pub(super) fn successors(&self, peer: usize) -> Vec<usize> {
+        let (places, key) = (self.ring.len(), self.ids[peer].key());
+        let at = self.ring.partition_point(|(place, _)| *place < key);
+        let after = (at + 1..at + places).take(REPLICAS);
+        after.map(|next| self.ring[next % places].1).collect()
+    }
+
     /// The peer that follows the domain's key on the ring.
-    fn owner(&mut self, domain: &Domain) -> usize {
+    pub(super) fn owner(&mut self, domain: &Domain) -> usize {
         if let Some(&owner) = self.owners.get(domain) {
             return owner;
         }
@@ -392,7 +501,7 @@ impl World {
         self.at(self.now + wait, news);
     }
 
-    fn at(&mut self, at: Time, news: News) {
+    pub(super) fn at(&mut self, at: Time, news: News) {
         self.queue.push(Reverse((at, self.next)));
         self.news.insert(self.next, news);
         self.next += 1;
@@ -429,6 +538,11 @@ impl World {
             idle: fetched.iter().filter(|fetched| **fetched == 0).count(),
             shortest_gap_ms: self.usage.shortest_gap_ms(),
             overlaps: self.usage.overlaps,
+            doubles: self.usage.doubles,
+            crashed: self.usage.crashed,
+            at_risk: self.usage.at_risk,
+            astray: self.astray(),
+            wholes: self.usage.wholes,
             fetches: options.fetches,
             helpers: options.helpers,
             lent: per_page(self.usage.lent_pages),

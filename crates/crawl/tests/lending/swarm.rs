@@ -11,6 +11,7 @@ fn crawl(helpers: usize) -> CrawlSimReport {
         seed: 1,
         fetches: 1,
         helpers,
+        crashes: 0,
         duration: Duration::from_secs(24 * 3600),
     });
     println!("{report}");
