@@ -211,6 +211,37 @@ fn prose_is_neither_table_nor_code_nor_written_by_a_program() {
 }
 
 /// The names in a table of a manifest, such as its dependencies.
+/// The files that CONTRIBUTING's sketches name, each with the sketch that names it.
+fn sketches() -> Vec<(String, String)> {
+    let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let mut sketch = String::new();
+    let mut files = Vec::new();
+    for line in text.lines().take_while(|line| *line != "## How our code reads") {
+        if line.starts_with("**") {
+            sketch = line.to_owned();
+        }
+        if let Some((file, _)) = line.strip_prefix("| `").and_then(|row| row.split_once('`')) {
+            files.push((sketch.clone(), file.to_owned()));
+        }
+    }
+    files
+}
+
+#[test]
+fn sketches_are_short_and_name_files_that_exist() {
+    let mut touched: BTreeMap<String, usize> = BTreeMap::new();
+    for (sketch, file) in sketches() {
+        *touched.entry(sketch.clone()).or_default() += 1;
+        let known = file.split('…').next().unwrap();
+        let exists = [root().join(known), root().join("crates").join(known)]
+            .iter()
+            .any(|path| path.exists());
+        assert!(exists, "{sketch} names {file}");
+    }
+    assert_eq!(touched.len(), 5, "{touched:?}");
+    assert!(touched.values().all(|files| *files <= 4), "{touched:?}");
+}
+
 fn names(manifest: &toml::Table, table: &str) -> BTreeSet<String> {
     let table = manifest.get(table).and_then(toml::Value::as_table);
     table
