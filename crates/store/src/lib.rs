@@ -15,6 +15,7 @@ mod lock;
 mod outbox;
 mod pages;
 mod parked;
+mod private_folder;
 mod queue;
 mod read_error;
 mod seen_log;

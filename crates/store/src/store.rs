@@ -9,6 +9,7 @@ use crate::{
     Commit, CommitError, ReadError,
     commit::{self, Consequences, Durability, io_error, is_full},
     lock::{FolderLock, LockError},
+    private_folder,
     tables::Tables,
     values,
 };
@@ -134,7 +135,8 @@ impl Store {
     /// Opens the store in a folder, creating both if need be, and recovers from whatever ended the
     /// last process.
     pub fn open(folder: &Path, options: StoreOptions) -> Result<Store, OpenError> {
-        fs::create_dir_all(folder).map_err(|error| refuse(folder, error))?;
+        private_folder::create(folder).map_err(|error| refuse(folder, error))?;
+        private_folder::warn_if_exposed(folder);
         let lock = FolderLock::acquire(folder).map_err(|error| match error {
             LockError::Held { by } => OpenError::InUse {
                 folder: folder.to_owned(),
@@ -259,6 +261,7 @@ impl Store {
 
 fn open_tables(folder: &Path, options: &StoreOptions) -> Result<Tables, OpenError> {
     let database = folder.join(DATABASE_FOLDER);
+    private_folder::create(&database).map_err(|error| refuse(&database, error))?;
     // The database takes some damage for impossible and panics; nothing of it is left then.
     let opened = panic::catch_unwind(|| Tables::open(&database, options.cache_bytes));
     let Ok(opened) = opened else {
@@ -399,6 +402,19 @@ pub(crate) mod tests {
         );
         drop(store);
         assert!(Store::open(folder.path(), StoreOptions::default()).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn other_users_cannot_look_into_a_new_store() {
+        use std::os::unix::fs::PermissionsExt;
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("data");
+        let _store = Store::open(&folder, StoreOptions::default()).unwrap();
+        for made in [folder.clone(), folder.join(DATABASE_FOLDER)] {
+            let mode = fs::metadata(&made).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{}", made.display());
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::{
     index_file,
     open_file::{OpenFile, rename, sync_folder},
 };
+use crate::private_folder;
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -68,7 +69,7 @@ impl Archive {
         options: ArchiveOptions,
         seed: [u8; 32],
     ) -> Result<Self, ArchiveError> {
-        fs::create_dir_all(folder).map_err(ArchiveError::at(folder))?;
+        private_folder::create(folder).map_err(ArchiveError::at(folder))?;
         let mut archive = Archive {
             folder: folder.to_owned(),
             options,
