@@ -1,17 +1,27 @@
 //! The local API: who may use it, what it does with what is wrong, and what it tells programs.
 
 use crate::{
-    peer_process::{Launch, PeerProcess},
+    peer_process::{Launch, PeerProcess, program},
     toy::Toy,
 };
 use apoidea_peer::{PageEvent, PageOutcome, Status, governor::Reason};
 use apoidea_toyweb::ToyWeb;
 use reqwest::{
     Client, Method, RequestBuilder, StatusCode,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, ORIGIN, SET_COOKIE},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE},
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, fs, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    process::Command,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 
 /// Every path that tells or changes something, with its method.
 const PRIVATE: [(&str, &str); 25] = [
@@ -101,6 +111,24 @@ impl Visitor {
         self.ask(method, path).bearer_auth(self.peer.token())
     }
 
+    fn cookie_name(&self) -> String {
+        let (_, port) = self.peer.address().rsplit_once(':').unwrap();
+        format!("apoidea-{port}")
+    }
+
+    /// What a link to the dashboard brings: the cookie and the key.
+    async fn open(&self) -> (String, String) {
+        let link = self.ask_by_right("POST", "/api/link").send().await.unwrap();
+        let link: Value = link.json().await.unwrap();
+        let opened = self.ask("GET", link["path"].as_str().unwrap());
+        let opened = opened.send().await.unwrap();
+        let header = |name| opened.headers()[name].to_str().unwrap().to_owned();
+        let (cookie, location) = (header(SET_COOKIE), header(LOCATION));
+        let (cookie, _) = cookie.split_once(';').unwrap();
+        let (_, key) = location.split_once("?key=").unwrap();
+        (cookie.to_owned(), key.to_owned())
+    }
+
     async fn assert_unchanged(&self) {
         let status = self.peer.status().await;
         assert_eq!(
@@ -167,7 +195,7 @@ async fn nobody_without_the_token_learns_or_changes_anything() {
             StatusCode::UNAUTHORIZED,
         )
         .await;
-        let cookie = format!("apoidea={}", visitor.peer.token());
+        let cookie = format!("{}={}", visitor.cookie_name(), visitor.peer.token());
         assert_problem(
             visitor.ask(method, path).header(COOKIE, cookie),
             StatusCode::UNAUTHORIZED,
@@ -317,7 +345,13 @@ async fn malformed_and_oversized_requests_change_nothing() {
             "{method} {path}"
         );
     }
-    for path in ["/open", "/api/domains?limit=x", "/api/domains?limit=-1"] {
+    for path in [
+        "/open",
+        "/api/hello",
+        "/api/hello?nonce=x",
+        "/api/domains?limit=x",
+        "/api/domains?limit=-1",
+    ] {
         let answer = visitor.ask_by_right("GET", path).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{path}");
     }
@@ -564,7 +598,9 @@ async fn a_link_to_the_dashboard_works_once() {
         cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"),
         "{cookie}"
     );
-    assert_eq!(opened.headers()["location"], "/");
+    let location = opened.headers()[LOCATION].to_str().unwrap();
+    let (target, key) = location.split_once("?key=").unwrap();
+    assert_eq!((target, key.len()), ("/#/", 64));
     assert_problem(visitor.ask("GET", path), StatusCode::FORBIDDEN).await;
     // A person sees a page instead; the browser that the link let in is let in again.
     let again = || visitor.ask("GET", path).header(ACCEPT, "text/html");
@@ -583,8 +619,8 @@ async fn a_link_to_the_dashboard_works_once() {
     );
     for (page, target) in [
         ("settings", "/#/settings"),
-        ("//evil.example", "/"),
-        ("%0d%0ax:y", "/"),
+        ("//evil.example", "/#/"),
+        ("%0d%0ax:y", "/#/"),
     ] {
         let link = visitor
             .ask_by_right("POST", "/api/link")
@@ -600,18 +636,18 @@ async fn a_link_to_the_dashboard_works_once() {
             .send()
             .await
             .unwrap();
-        assert_eq!(opened.headers()["location"], target, "{page}");
+        let location = opened.headers()[LOCATION].to_str().unwrap();
+        assert_eq!(location.split_once("?key=").unwrap().0, target, "{page}");
     }
 
     let (cookie, _) = cookie.split_once(';').unwrap();
-    for path in ["/", "/icon.svg", "/api/status"] {
-        let answer = visitor
-            .ask("GET", path)
-            .header(COOKIE, cookie)
-            .send()
-            .await
-            .unwrap();
-        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+    for path in ["/", "/icon.svg"] {
+        let request = visitor.ask("GET", path).header(COOKIE, cookie);
+        assert_eq!(
+            request.send().await.unwrap().status(),
+            StatusCode::OK,
+            "{path}"
+        );
     }
     for (method, path) in PRIVATE {
         let foreign = || visitor.ask(method, path).header(COOKIE, cookie);
@@ -629,6 +665,106 @@ async fn a_link_to_the_dashboard_works_once() {
     visitor.assert_unchanged().await;
 }
 
+/// A browser sends its cookies to every port of a host, so every program that listens on this
+/// computer may have them.
+#[tokio::test]
+async fn a_cookie_alone_tells_and_changes_nothing() {
+    let visitor = Visitor::new().await;
+    let (cookie, key) = visitor.open().await;
+    let api = |path: &str| path.starts_with("/api/") || path == "/metrics";
+    for (method, path) in PRIVATE.into_iter().filter(|(_, path)| api(path)) {
+        let request = visitor.ask(method, path).header(COOKIE, &cookie);
+        assert_problem(request, StatusCode::UNAUTHORIZED).await;
+    }
+    let status = |request: RequestBuilder| async { request.send().await.unwrap().status() };
+    let by_key = visitor.ask("GET", "/api/status").bearer_auth(&key);
+    assert_eq!(status(by_key).await, StatusCode::OK);
+    // Only for the events may the key be in the address.
+    let in_address = |path: &str| visitor.ask("GET", &format!("{path}?key={key}"));
+    assert_eq!(status(in_address("/api/events")).await, StatusCode::OK);
+    assert_problem(in_address("/api/status"), StatusCode::UNAUTHORIZED).await;
+    let token = format!("/api/events?key={}", visitor.peer.token());
+    assert_problem(visitor.ask("GET", &token), StatusCode::UNAUTHORIZED).await;
+    visitor.assert_unchanged().await;
+}
+
+/// Answers every request with nonsense, as long as the test runs, and keeps what it was sent.
+async fn impostor(address: &str) -> Arc<Mutex<String>> {
+    let listener = TcpListener::bind(address.strip_prefix("http://").unwrap());
+    let listener = listener.await.unwrap();
+    let heard = Arc::<Mutex<String>>::default();
+    let log = heard.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let log = log.clone();
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                while let Ok(length @ 1..) = stream.read(&mut buffer).await {
+                    let said = String::from_utf8_lossy(&buffer[..length]).into_owned();
+                    log.lock().unwrap().push_str(&said);
+                    let body = format!(r#"{{"proof":"{}"}}"#, "0".repeat(64));
+                    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+                    let _ = stream.write_all((head + &body).as_bytes()).await;
+                }
+            });
+        }
+    });
+    heard
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_took_the_port_of_a_dead_peer_does_not_hear_the_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let launch = Launch::new(&data);
+    let peer = launch.start().await;
+    let (address, token) = (peer.address().to_owned(), peer.token().to_owned());
+    let status = async || {
+        let mut command = Command::new(program());
+        let command = command.arg("--data").arg(&data).arg("status");
+        tokio::task::block_in_place(|| command.output().unwrap())
+    };
+    assert!(status().await.status.success(), "the peer itself is known");
+
+    let note = fs::read(data.join("api-address")).unwrap();
+    peer.stop().await;
+    // As a crash leaves it.
+    fs::write(data.join("api-address"), note).unwrap();
+    let heard = impostor(&address).await;
+    let output = status().await;
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(
+        words.contains("another program answers on") && words.contains("not running"),
+        "{words}"
+    );
+    let heard = heard.lock().unwrap();
+    assert!(heard.contains("/api/hello?nonce="), "{heard}");
+    assert!(
+        !heard.contains(&token) && !heard.contains("Bearer"),
+        "{heard}"
+    );
+}
+
+#[tokio::test]
+async fn a_stranger_who_asks_without_end_does_not_close_the_doors() {
+    let visitor = Visitor::new().await;
+    let foreign = |path: &str| {
+        let request = visitor.ask("GET", path);
+        request.header("sec-fetch-site", "cross-site")
+    };
+    let mut asked = 0;
+    while foreign("/open?key=x").send().await.unwrap().status() != StatusCode::TOO_MANY_REQUESTS {
+        asked += 1;
+        assert!(asked < 5000, "a foreign page is not slowed down");
+    }
+    assert_problem(visitor.ask("GET", "/open?key=x"), StatusCode::FORBIDDEN).await;
+    let nonce = "0".repeat(64);
+    let hello = visitor.ask("GET", &format!("/api/hello?nonce={nonce}"));
+    assert_eq!(hello.send().await.unwrap().status(), StatusCode::OK);
+    visitor.open().await;
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn the_token_is_for_its_owner_only() {
@@ -639,6 +775,11 @@ async fn the_token_is_for_its_owner_only() {
         fs::metadata(&token).unwrap().permissions().mode() & 0o777,
         0o600
     );
+    for folder in ["data", "data/db", "data/archive"] {
+        let folder = visitor._folder.path().join(folder);
+        let mode = fs::metadata(&folder).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o700, "{}", folder.display());
+    }
     assert!(visitor.peer.address().starts_with("http://127.0.0.1:"));
 }
 

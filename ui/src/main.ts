@@ -1,3 +1,4 @@
+import "./api/arrival";
 import { mount } from "svelte";
 import App from "./App.svelte";
 import { applyTheme, theme } from "./logic/theme";

@@ -128,7 +128,10 @@ export class Demo {
 
   /** What the peer says at this path of its API. */
   async ask(path: string): Promise<unknown> {
-    return this.page.evaluate((path) => fetch(path).then((answer) => answer.json()), path);
+    return this.page.evaluate((path) => {
+      const headers = { authorization: `Bearer ${localStorage.getItem("api-key")}` };
+      return fetch(path, { headers }).then((answer) => answer.json());
+    }, path);
   }
 
   /** Has every other peer refuse domains of its own, which its neighbours then fetch for it. */

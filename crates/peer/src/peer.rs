@@ -160,8 +160,8 @@ impl Peer {
             port: config.api.port,
             source,
         })?;
-        let access =
-            Arc::new(Access::open(folder).map_err(|error| StartError::Files(error.to_string()))?);
+        let access = Access::open(folder, address.port());
+        let access = Arc::new(access.map_err(|error| StartError::Files(error.to_string()))?);
         let service = Arc::new(PeerService::default());
         let network = Arc::new(Network::start(
             &config.network,

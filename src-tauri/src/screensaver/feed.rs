@@ -5,11 +5,7 @@ use super::{comb::Ring, plate::Words};
 use anyhow::Context;
 use apoidea_model::PeerId;
 use apoidea_peer::{NetworkStatus, PageEvent, Status, words};
-use reqwest::{
-    Client, Response, Url,
-    header::{COOKIE, LOCATION, SET_COOKIE},
-    redirect::Policy,
-};
+use reqwest::{Client, Response, Url, header::LOCATION, redirect::Policy};
 use std::{sync::mpsc::SyncSender, time::Duration};
 use tokio::time::{Instant, sleep};
 
@@ -62,7 +58,7 @@ pub fn tell(link: &str, news: &SyncSender<News>) -> anyhow::Result<()> {
 struct Feed {
     http: Client,
     home: Url,
-    cookie: String,
+    key: String,
 }
 
 impl Feed {
@@ -81,22 +77,14 @@ impl Feed {
             .send()
             .await
             .context("the peer does not answer")?;
-        let cookie = answer
-            .headers()
-            .get(SET_COOKIE)
-            .filter(|_| answer.headers().contains_key(LOCATION));
-        let cookie = cookie.and_then(|cookie| cookie.to_str().ok()?.split(';').next());
-        let cookie = cookie
-            .context("the peer's link was used before")?
-            .to_owned();
-        Ok(Feed { http, home, cookie })
+        let target = answer.headers().get(LOCATION);
+        let key = target.and_then(|target| Some(target.to_str().ok()?.split_once("key=")?.1));
+        let key = key.context("the peer's link was used before")?.to_owned();
+        Ok(Feed { http, home, key })
     }
 
     async fn ask(&self, path: &str) -> anyhow::Result<Response> {
-        let request = self
-            .http
-            .get(self.home.join(path)?)
-            .header(COOKIE, &self.cookie);
+        let request = self.http.get(self.home.join(path)?).bearer_auth(&self.key);
         Ok(request.send().await?.error_for_status()?)
     }
 

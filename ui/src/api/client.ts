@@ -1,4 +1,5 @@
 /** Asks the peer. Every answer is JSON; a refusal carries its reason as a sentence. */
+import { key } from "./key";
 import type {
   DomainRow,
   Hour,
@@ -25,7 +26,8 @@ export class Refused extends Error {
 async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
   let answer: Response;
   try {
-    const headers: HeadersInit = body === undefined ? {} : { "Content-Type": "application/json" };
+    const headers: Record<string, string> = { Authorization: `Bearer ${key()}` };
+    if (body !== undefined) headers["Content-Type"] = "application/json";
     answer = await fetch(path, {
       method,
       headers,

@@ -1,5 +1,6 @@
 /** What the peer sends by itself: its status every second, pages and notes as they come. */
 import { peer, Refused } from "./client";
+import { key } from "./key";
 import type { Note, PageEvent, Status } from "./model";
 
 /** Seconds of the live chart. */
@@ -32,7 +33,7 @@ class Live {
 
   #follow(): void {
     this.#source?.close();
-    const source = new EventSource("/api/events");
+    const source = new EventSource(`/api/events?key=${encodeURIComponent(key())}`);
     this.#source = source;
     const on = <T>(name: string, take: (value: T) => void) =>
       source.addEventListener(name, (event: MessageEvent<string>) =>

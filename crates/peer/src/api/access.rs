@@ -1,11 +1,16 @@
 //! Who may use the local API.
 //!
 //! Programs of this user present the bearer token from the data folder. A browser comes with a link
-//! that works once and leaves a cookie that other sites cannot send. The Host header must name
-//! loopback (against DNS rebinding) and a foreign Origin is refused, so a page in the user's
-//! browser can neither read nor change anything.
+//! that works once. It leaves a cookie, which opens the dashboard's files, and a key, which the
+//! dashboard presents as programs do theirs. The Host header must name loopback (against DNS
+//! rebinding) and a foreign Origin is refused, so a page in the user's browser can neither read nor
+//! change anything.
 
-use super::{Api, Problem};
+use super::{
+    Api, Problem,
+    hello::{Nonce, Proof},
+    token::{self, TokenError},
+};
 use axum::{
     extract::{Query, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -14,13 +19,13 @@ use axum::{
 };
 use serde::Deserialize;
 use std::{
-    fs, io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 use subtle::ConstantTimeEq;
 
-const COOKIE: &str = "apoidea";
+/// The one path that a browser asks for without headers of its own.
+pub(super) const EVENTS_PATH: &str = "/api/events";
 /// Links that were handed out and not used yet; the oldest goes first.
 const MAX_OPEN_LINKS: usize = 16;
 
@@ -28,42 +33,33 @@ const MAX_OPEN_LINKS: usize = 16;
 #[derive(Debug)]
 pub struct Access {
     token: String,
+    /// Where the API listens.
+    port: u16,
+    /// Opens the dashboard's files to a browser.
     cookie: String,
+    /// Opens the API to the dashboard in that browser.
+    key: String,
     links: Mutex<Vec<String>>,
-}
-
-/// The token file cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot keep the API token in {path}: {source}", path = .path.display())]
-pub struct TokenError {
-    path: PathBuf,
-    source: io::Error,
 }
 
 impl Access {
     /// Name of the token's file in the data folder.
     pub const TOKEN_FILE: &str = "api-token";
 
-    /// Takes the token from the data folder, or makes one there that only its owner can read.
-    pub fn open(folder: &Path) -> Result<Self, TokenError> {
-        let path = folder.join(Self::TOKEN_FILE);
-        let failed = |source| TokenError {
-            path: path.clone(),
-            source,
-        };
-        let token = match fs::read_to_string(&path) {
-            Ok(token) if token.trim().len() >= 32 => token.trim().to_owned(),
-            Ok(_) => make_token(&path).map_err(failed)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                make_token(&path).map_err(failed)?
-            }
-            Err(error) => return Err(failed(error)),
-        };
+    /// Takes the token from the data folder, or makes one there, for an API at this port.
+    pub fn open(folder: &Path, port: u16) -> Result<Self, TokenError> {
         Ok(Access {
-            token,
+            token: token::open(&folder.join(Self::TOKEN_FILE))?,
+            port,
             cookie: random_text(),
+            key: random_text(),
             links: Mutex::default(),
         })
+    }
+
+    /// Shows that this is the peer that knows the token, without telling it.
+    pub(super) fn proof(&self, nonce: Nonce) -> Proof {
+        Proof::new(&self.token, self.port, nonce)
     }
 
     /// A path that lets one browser in, once.
@@ -84,24 +80,44 @@ impl Access {
         links.len() < before
     }
 
-    pub(super) fn admits(&self, headers: &HeaderMap) -> bool {
-        let text = |name| {
-            headers
-                .get(name)
-                .and_then(|value: &HeaderValue| value.to_str().ok())
-        };
-        let bearer = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-        let cookies = text(header::COOKIE).unwrap_or_default();
-        let cookie = cookies
+    /// Whether a request may learn and change things. The cookie is no reason: a browser sends it to
+    /// every port of this machine, so any program that listens on one can have it.
+    pub(super) fn admits(&self, request: &Request) -> bool {
+        let bearer = text(request.headers(), header::AUTHORIZATION)
+            .and_then(|value| value.strip_prefix("Bearer "));
+        bearer.is_some_and(|right| same(right, &self.token) || same(right, &self.key))
+            || self.admits_event_source(request)
+    }
+
+    /// A browser's event source can send no header; it names its key in the query.
+    fn admits_event_source(&self, request: &Request) -> bool {
+        let query = request.uri().query().unwrap_or_default();
+        let key = query.split('&').find_map(|pair| pair.strip_prefix("key="));
+        request.uri().path() == EVENTS_PATH && key.is_some_and(|key| same(key, &self.key))
+    }
+
+    /// Whether a request may have the dashboard's files. They are the same for everybody.
+    pub(super) fn admits_to_files(&self, request: &Request) -> bool {
+        self.admits(request) || self.has_cookie(request.headers())
+    }
+
+    fn has_cookie(&self, headers: &HeaderMap) -> bool {
+        let cookies = text(headers, header::COOKIE).unwrap_or_default();
+        let mut cookies = cookies
             .split(';')
             .filter_map(|pair| pair.trim().split_once('='));
-        let cookie = cookie
-            .filter(|(name, _)| *name == COOKIE)
-            .map(|(_, value)| value)
-            .next();
-        bearer.is_some_and(|token| same(token, &self.token))
-            || cookie.is_some_and(|value| same(value, &self.cookie))
+        let name = self.cookie_name();
+        cookies.any(|(of, value)| of == name && same(value, &self.cookie))
     }
+
+    /// Peers at several ports of this machine share a browser's cookies; each has its own.
+    fn cookie_name(&self) -> String {
+        format!("apoidea-{}", self.port)
+    }
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 fn same(a: &str, b: &str) -> bool {
@@ -109,35 +125,21 @@ fn same(a: &str, b: &str) -> bool {
 }
 
 /// 256 random bits as text.
-fn random_text() -> String {
+pub(super) fn random_text() -> String {
     apoidea_model::Key::from_bytes(rand::random()).to_string()
 }
 
-fn make_token(path: &Path) -> io::Result<String> {
-    let token = random_text();
-    let temporary = path.with_extension("tmp");
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&temporary)?;
-    io::Write::write_all(&mut file, token.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)?;
-    Ok(token)
+/// Refuses requests that were not meant for this address, or come from another site's page.
+pub(super) async fn check_host(request: Request, next: Next) -> Response {
+    match misled(request.headers()) {
+        Some(problem) => problem.into_response(),
+        None => next.run(request).await,
+    }
 }
 
-/// Refuses requests that were not meant for this address, or come from another site's page.
-pub(super) async fn check_host(
-    State(_): State<Arc<Access>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let headers = request.headers();
-    let host = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok())
-        .unwrap_or_default();
+/// What is wrong with a request that somebody else's page may have sent.
+pub(super) fn misled(headers: &HeaderMap) -> Option<Problem> {
+    let host = text(headers, header::HOST).unwrap_or_default();
     let name = host
         .rsplit_once(':')
         .filter(|_| !host.ends_with(']'))
@@ -145,7 +147,7 @@ pub(super) async fn check_host(
     if !matches!(name, "127.0.0.1" | "localhost" | "[::1]") {
         let why =
             format!("this is the local API of a peer; {host:?} is not its name, use 127.0.0.1");
-        return Problem(StatusCode::MISDIRECTED_REQUEST, why).into_response();
+        return Some(Problem(StatusCode::MISDIRECTED_REQUEST, why));
     }
     let own_origin = format!("http://{host}");
     let is_foreign = headers
@@ -155,26 +157,36 @@ pub(super) async fn check_host(
     // machine is another site.
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     let is_foreign = is_foreign || matches!(site, Some(b"cross-site" | b"same-site"));
-    if is_foreign {
-        return Problem(
-            StatusCode::FORBIDDEN,
-            "requests of other sites are refused".to_owned(),
-        )
-        .into_response();
-    }
-    next.run(request).await
+    let why = "requests of other sites are refused";
+    is_foreign.then(|| Problem(StatusCode::FORBIDDEN, why.to_owned()))
 }
 
-/// Lets only requests with the token or the cookie through.
+/// Lets only requests with the token or the dashboard's key through.
 pub(super) async fn require(
     State(access): State<Arc<Access>>,
     request: Request,
     next: Next,
 ) -> Response {
-    if access.admits(request.headers()) {
+    if access.admits(&request) {
         return next.run(request).await;
     }
-    if is_for_people(request.headers()) {
+    closed(request.headers())
+}
+
+/// Lets browsers with the cookie through as well.
+pub(super) async fn require_for_files(
+    State(access): State<Arc<Access>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if access.admits_to_files(&request) {
+        return next.run(request).await;
+    }
+    closed(request.headers())
+}
+
+fn closed(headers: &HeaderMap) -> Response {
+    if is_for_people(headers) {
         return (StatusCode::UNAUTHORIZED, Html(CLOSED_PAGE)).into_response();
     }
     let why = "not without the token: run `apoidea dashboard` and open the link it prints, \
@@ -200,30 +212,36 @@ pub(super) struct OpenQuery {
     page: Option<String>,
 }
 
-/// Turns a one-time link into a cookie. A browser that has the cookie already may follow a used
-/// link again.
+/// Turns a one-time link into a cookie for the files and a key for the API. The key is in the part
+/// of the address that a browser sends nowhere; the dashboard keeps it where only pages of this
+/// very port can read it. A browser that has the cookie already may follow a used link again, and
+/// has the key as well.
 pub(super) async fn open(
     State(api): State<Api>,
     Query(query): Query<OpenQuery>,
     headers: HeaderMap,
 ) -> Response {
-    let is_for_people = is_for_people(&headers);
-    let is_known = is_for_people && api.access.admits(&headers);
-    if !api.access.redeem(&query.key) && !is_known {
-        if is_for_people {
-            return (StatusCode::FORBIDDEN, Html(CLOSED_PAGE)).into_response();
-        }
-        let why =
-            "this link was used already or is not valid; `apoidea dashboard` prints a new one";
-        return Problem(StatusCode::FORBIDDEN, why.to_owned()).into_response();
-    }
-    let cookie = format!(
-        "{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/",
-        api.access.cookie
-    );
     let page = query
         .page
-        .filter(|page| page.bytes().all(|letter| letter.is_ascii_lowercase()));
-    let target = page.map_or("/".to_owned(), |page| format!("/#/{page}"));
-    ([(header::SET_COOKIE, cookie)], Redirect::to(&target)).into_response()
+        .filter(|page| page.bytes().all(|letter| letter.is_ascii_lowercase()))
+        .unwrap_or_default();
+    let access = &api.access;
+    if access.redeem(&query.key) {
+        let cookie = format!(
+            "{}={}; HttpOnly; SameSite=Strict; Path=/",
+            access.cookie_name(),
+            access.cookie
+        );
+        let target = format!("/#/{page}?key={}", access.key);
+        return ([(header::SET_COOKIE, cookie)], Redirect::to(&target)).into_response();
+    }
+    let is_for_people = is_for_people(&headers);
+    if is_for_people && access.has_cookie(&headers) {
+        return Redirect::to(&format!("/#/{page}")).into_response();
+    }
+    if is_for_people {
+        return (StatusCode::FORBIDDEN, Html(CLOSED_PAGE)).into_response();
+    }
+    let why = "this link was used already or is not valid; `apoidea dashboard` prints a new one";
+    Problem(StatusCode::FORBIDDEN, why.to_owned()).into_response()
 }

@@ -1,10 +1,14 @@
 //! What holds for every answer of the API, and how many may be asked for.
 //!
-//! Two buckets, because they are for two kinds of askers: a stranger (a page in the user's browser,
-//! a program without the token) that asks without end must not use up what the owner's own
-//! dashboard and scripts need.
+//! Three buckets, because they are for three kinds of askers. A stranger (a page in the user's
+//! browser, a program without the token) that asks without end must not use up what the owner's own
+//! dashboard and scripts need, nor close the doors through which the owner comes in: a link to the
+//! dashboard, and the question whether this is the peer.
 
-use super::{Api, Problem, access::Access};
+use super::{
+    Api, Problem,
+    access::{Access, misled},
+};
 use axum::{
     extract::{Request, State},
     http::{HeaderName, HeaderValue, StatusCode, header},
@@ -12,7 +16,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 use tokio::sync::Semaphore;
@@ -27,6 +31,13 @@ const STRANGER: Rate = Rate {
     a_second: 20.0,
     at_once: 500.0,
 };
+/// People open a dashboard, and scripts a connection, now and then.
+const DOORS: Rate = Rate {
+    a_second: 50.0,
+    at_once: 500.0,
+};
+/// What is asked for before the owner can show any right.
+const DOOR_PATHS: [&str; 2] = ["/open", "/api/hello"];
 /// Dashboards, tray apps and scripts that follow the events at the same time.
 const MAX_STREAMS: usize = 32;
 
@@ -57,6 +68,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
 pub(super) struct Guard {
     owner: Mutex<Bucket>,
     stranger: Mutex<Bucket>,
+    doors: Mutex<Bucket>,
     /// Event streams that may still be opened.
     pub streams: Arc<Semaphore>,
 }
@@ -99,20 +111,27 @@ impl Guard {
         Guard {
             owner: Mutex::new(Bucket::new(OWNER, now)),
             stranger: Mutex::new(Bucket::new(STRANGER, now)),
+            doors: Mutex::new(Bucket::new(DOORS, now)),
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
         }
     }
 
     fn admits(&self, access: &Access, request: &Request) -> bool {
-        let bucket = if access.admits(request.headers()) {
+        let mut bucket = self.bucket(access, request);
+        bucket.take(Instant::now())
+    }
+
+    /// A page of another site cannot knock at the doors: its browser tells where it comes from.
+    fn bucket(&self, access: &Access, request: &Request) -> MutexGuard<'_, Bucket> {
+        let bucket = if access.admits_to_files(request) {
             &self.owner
+        } else if misled(request.headers()).is_none() && DOOR_PATHS.contains(&request.uri().path())
+        {
+            &self.doors
         } else {
             &self.stranger
         };
-        bucket
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take(Instant::now())
+        bucket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,16 +4,21 @@
 //! `/metrics` and the event stream. [`access`] decides before any handler runs whether the caller may ask.
 
 mod access;
+mod client;
+mod connections;
 mod dashboard;
 mod events;
 mod guard;
+mod hello;
 pub(crate) mod history;
 pub(crate) mod journal;
 mod limits;
 mod metrics;
 pub(crate) mod places;
+mod token;
 
 pub use access::Access;
+pub use client::{ApiClient, AskError, FindError};
 pub use limits::SnoozeRequest;
 
 use guard::Guard;
@@ -38,7 +43,7 @@ use axum::{
     routing::{get, post},
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeSet, net::SocketAddr, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -83,19 +88,13 @@ pub async fn serve(
         journal,
         places,
     });
-    let serving = axum::serve(
-        listener,
-        router.into_make_service_with_connect_info::<SocketAddr>(),
-    );
-    if let Err(error) = serving.with_graceful_shutdown(stop.cancelled_owned()).await {
-        tracing::error!(%error, "the local API ended");
-    }
+    connections::serve(listener, router, stop).await;
 }
 
 fn router(api: Api) -> Router {
     let private = Router::new()
         .route("/api/status", get(status))
-        .route("/api/events", get(events::stream))
+        .route(access::EVENTS_PATH, get(events::stream))
         .route("/api/seeds", post(seed))
         .route("/api/domains", get(domains))
         .route("/api/pages", get(pages))
@@ -108,21 +107,25 @@ fn router(api: Api) -> Router {
         .merge(limits::routes())
         .route("/api/link", post(link))
         .route("/metrics", get(metrics::text))
+        .route_layer(middleware::from_fn_with_state(
+            api.access.clone(),
+            access::require,
+        ));
+    let files = Router::new()
         .route("/", get(dashboard::page))
         .route("/assets/{name}", get(dashboard::asset))
         .route("/icon.svg", get(dashboard::icon))
         .route_layer(middleware::from_fn_with_state(
             api.access.clone(),
-            access::require,
+            access::require_for_files,
         ));
     Router::new()
         .merge(private)
+        .merge(files)
         .route("/open", get(access::open))
+        .route("/api/hello", get(hello::hello))
         .fallback(|| async { Problem(StatusCode::NOT_FOUND, "there is nothing here".to_owned()) })
-        .layer(middleware::from_fn_with_state(
-            api.access.clone(),
-            access::check_host,
-        ))
+        .layer(middleware::from_fn(access::check_host))
         .layer(middleware::from_fn_with_state(api.clone(), guard::guard))
         .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
         .with_state(api)
