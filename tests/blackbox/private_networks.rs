@@ -177,6 +177,91 @@ fn no_address_of_the_volunteers_network_is_ever_connected_to() {
     }
 }
 
+/// Global addresses of the network that the peer is in: its own, its neighbours'.
+const OWN: &[&str] = &[
+    "93.184.100.7",
+    "93.184.100.1",
+    "93.184.100.254",
+    "2a00:1450:4001:800::7",
+    "2a00:1450:4001:800::1",
+    "2a00:1450:4001:800:ffff:ffff:ffff:ffff",
+];
+/// An address of `ipv4only.arpa` behind the gateway of this network, and addresses that the gateway
+/// turns into 10.0.0.1, 192.168.1.1, 127.0.0.1 and the peer's own.
+const GATEWAY: &str = "2a0a:e5c0:2:10::c000:aa";
+const BEHIND_GATEWAY: &[&str] = &[
+    "2a0a:e5c0:2:10::a00:1",
+    "2a0a:e5c0:2:10::c0a8:101",
+    "2a0a:e5c0:2:10::7f00:1",
+    "2a0a:e5c0:2:10::5db8:6407",
+];
+
+#[test]
+fn global_addresses_of_the_peers_own_network_are_not_connected_to() {
+    let world = "ip link set lo up && ip route add local 0.0.0.0/0 dev lo \
+                 && ip -6 route add local ::/0 dev lo \
+                 && ip addr add 93.184.100.7/24 dev lo \
+                 && ip addr add 2a00:1450:4001:800::7/64 dev lo";
+    if namespace::allows(world) {
+        namespace::run("private_networks::nothing_at_home_is_contacted", world, &[]);
+    } else {
+        eprintln!("note: no network namespace here; own networks are not tried");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by global_addresses_of_the_peers_own_network_are_not_connected_to"]
+async fn nothing_at_home_is_contacted() {
+    if !namespace::is_prepared() {
+        return;
+    }
+    let listener = site_listener();
+    let port = listener.local_addr().unwrap().port();
+    let watch = Watch::start(port);
+    let site = ScriptedSite::start(listener, |host, path| match path {
+        "/robots.txt" => Reply::Missing,
+        _ => Reply::Html(format!("<p>{host}{path}")),
+    });
+    let home = site.address().ip();
+    let names = NameServer::start(move |name| {
+        let number = |prefix: &str| -> Option<usize> {
+            let rest = name.strip_prefix(prefix)?;
+            rest.strip_suffix(".example")?.parse().ok()
+        };
+        let told = match (number("own-"), number("behind-")) {
+            (Some(n), _) => OWN[n],
+            (_, Some(n)) => BEHIND_GATEWAY[n],
+            _ if name == "ipv4only.arpa" => GATEWAY,
+            _ => return vec![home],
+        };
+        vec![told.parse().unwrap()]
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let launch = Launch::new(&folder.path().join("data"))
+        .set("crawl.ports", format!("[{port}]"))
+        .set("crawl.private_networks", format!("[\"{SITE}\"]"))
+        .set("crawl.private_delay_ms", 0)
+        .set("crawl.private_address_delay_ms", 0)
+        .set("crawl.dns", format!("[\"{}\"]", names.address()));
+    let peer = launch.start().await;
+
+    let literal = |address: &&str| format!("http://{}:{port}/private", bracketed(address));
+    let own: Vec<String> = OWN.iter().map(literal).collect();
+    let answer = peer.seed(&own).await;
+    assert_eq!(answer.accepted, 0, "{answer:#?}");
+    let all = ["own", "behind"].into_iter().zip([OWN, BEHIND_GATEWAY]);
+    let named = all.flat_map(|(name, addresses)| {
+        (0..addresses.len()).map(move |n| format!("http://{name}-{n}.example:{port}/"))
+    });
+    let seeds: Vec<String> = named.chain(BEHIND_GATEWAY.iter().map(literal)).collect();
+    peer.seed(&seeds).await;
+    peer.seed(&[format!("http://good.example:{port}/")]).await;
+    wait_until_idle(&peer, &site, &["good.example/"]).await;
+    assert_eq!(watch.seen(), BTreeSet::new());
+    prove_that_the_watch_works(&peer, &watch).await;
+}
+
 /// Ports of this machine that must not be connected to, whatever the address.
 struct Watch {
     port: u16,

@@ -1,6 +1,6 @@
 //! The settings that a fetch depends on.
 
-use apoidea_crawl::Contactable;
+use apoidea_crawl::{Contactable, Home};
 use apoidea_model::AddressRange;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -11,6 +11,8 @@ pub struct FetchConfig {
     pub ports: Vec<u16>,
     /// Networks that count as the operator's own.
     pub private_networks: Vec<AddressRange>,
+    /// The networks around this peer, which are not contacted.
+    pub home: Home,
     /// Least time between two requests to one private host.
     pub private_delay: Duration,
     /// Least time between two requests to one private address.
@@ -24,6 +26,7 @@ pub struct FetchConfig {
 impl FetchConfig {
     /// The rule about contacts that these settings describe.
     pub fn contactable(&self) -> Contactable {
-        Contactable::new(self.ports.clone(), self.private_networks.clone())
+        let rule = Contactable::new(self.ports.clone(), self.private_networks.clone());
+        rule.outside_of(self.home.clone())
     }
 }

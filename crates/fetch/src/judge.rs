@@ -2,7 +2,7 @@
 //! an error.
 
 use crate::fetcher::{FetchError, Response};
-use apoidea_crawl::{ContactRefused, Failure, Outcome, retry_after};
+use apoidea_crawl::{Failure, Outcome, retry_after};
 use apoidea_model::{PageUrl, Target, Time};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use std::time::Duration;
@@ -91,9 +91,7 @@ fn is_challenge(response: &Response) -> bool {
 
 fn failure(error: &FetchError) -> Failure {
     match error {
-        FetchError::Refused(ContactRefused::Address(..) | ContactRefused::Port(_)) => {
-            Failure::PrivateAddress
-        }
+        FetchError::Refused(_) => Failure::PrivateAddress,
         FetchError::Connect(_) => Failure::Connect,
         FetchError::Tls(_) => Failure::Tls,
         FetchError::Read(_) => Failure::Read,

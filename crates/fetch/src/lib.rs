@@ -12,6 +12,7 @@ mod config;
 mod fetcher;
 mod gate;
 pub mod judge;
+mod own_networks;
 mod request;
 mod resolver;
 pub mod robots;
@@ -25,6 +26,7 @@ pub use fetcher::{
     FetchError, Fetcher, MAX_BODY_BYTES, PRODUCT_TOKEN, Response, SetupError, USER_AGENT,
 };
 pub use gate::{Gaps, Gate};
+pub use own_networks::own_networks;
 pub use request::{RequestHead, Wanted, WebRequest};
 pub use resolver::{ResolveError, Resolver};
 pub use robots::RobotsAnswer;

@@ -2,22 +2,28 @@
 //! to live.
 //!
 //! A name with *any* answer that may not be contacted is refused as a whole, so a site cannot hide
-//! a private address among public ones.
+//! a private address among public ones. Before the first name, and every hour, the network is asked
+//! for the prefix of its gateway from IPv6 to IPv4 (RFC 7050), since addresses with that prefix may
+//! be private ones.
 
 use crate::config::FetchConfig;
-use apoidea_crawl::{ContactRefused, Contactable};
-use apoidea_model::Domain;
+use apoidea_crawl::{ContactRefused, Contactable, Home};
+use apoidea_model::{Domain, Translator};
 use hickory_resolver::{
     TokioResolver,
     config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts},
-    net::runtime::TokioRuntimeProvider,
+    net::{NetError, runtime::TokioRuntimeProvider},
+    proto::rr::RData,
 };
 use std::{
     net::{IpAddr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
-use tokio::sync::Semaphore;
+use tokio::{
+    sync::{Mutex, Semaphore},
+    time::{Instant, timeout},
+};
 
 /// Answers kept in the cache.
 const CACHED_ANSWERS: u64 = 8192;
@@ -35,6 +41,12 @@ const MOST_TTL: Duration = Duration::from_secs(24 * 3600);
 /// A failure is remembered for at most this long, so that a name that comes into being is found the
 /// same day.
 const MOST_NEGATIVE_TTL: Duration = Duration::from_secs(3600);
+/// The network may be another one after this.
+const TRANSLATORS_EVERY: Duration = Duration::from_secs(3600);
+/// A network that did not tell is asked again after this.
+const TRANSLATORS_AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// It has so long to tell; meanwhile names wait.
+const TRANSLATORS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Resolves names.
 #[derive(Clone)]
@@ -42,6 +54,11 @@ pub struct Resolver {
     inner: TokioResolver,
     contactable: Contactable,
     turns: Arc<Semaphore>,
+    home: Home,
+    /// Remembers no answers: an old one would be that of another network.
+    probe: TokioResolver,
+    /// When the network is asked for its gateways again.
+    translators_due: Arc<Mutex<Option<Instant>>>,
 }
 
 /// Why there is no address to connect to.
@@ -58,30 +75,56 @@ pub enum ResolveError {
 impl Resolver {
     /// A resolver asking the configured name servers, or the system's.
     pub fn new(config: &FetchConfig, contactable: Contactable) -> Result<Self, ResolveError> {
-        let unusable =
-            |error: hickory_resolver::net::NetError| ResolveError::Unresolved(error.to_string());
-        let provider = TokioRuntimeProvider::default();
-        let mut builder = if config.dns.is_empty() {
-            TokioResolver::builder(provider).map_err(unusable)?
-        } else {
-            let servers = config
-                .dns
-                .iter()
-                .map(|&address| name_server(address))
-                .collect();
-            TokioResolver::builder_with_config(ResolverConfig::from_name_servers(servers), provider)
-        };
-        set_options(builder.options_mut());
-        let turns = Arc::new(Semaphore::new(LOOKUPS_AT_ONCE));
         Ok(Resolver {
-            inner: builder.build().map_err(unusable)?,
+            inner: asking(config, CACHED_ANSWERS)?,
             contactable,
-            turns,
+            turns: Arc::new(Semaphore::new(LOOKUPS_AT_ONCE)),
+            home: config.home.clone(),
+            probe: asking(config, 0)?,
+            translators_due: Arc::default(),
         })
+    }
+
+    /// The network is another one now: its gateways are asked for before the next name.
+    pub async fn on_moved(&self) {
+        *self.translators_due.lock().await = None;
+    }
+
+    /// Asks for the gateways, if it is time to. Names that come meanwhile wait for the answer.
+    async fn learn_translators(&self) {
+        let mut due = self.translators_due.lock().await;
+        if due.is_some_and(|due| Instant::now() < due) {
+            return;
+        }
+        let name = format!("{}.", Translator::WELL_KNOWN_NAME);
+        let answer = timeout(TRANSLATORS_WITHIN, self.probe.ipv6_lookup(name)).await;
+        let told = match answer {
+            Ok(Ok(answer)) => Some(
+                answer
+                    .answers()
+                    .iter()
+                    .filter_map(|record| match record.data {
+                        RData::AAAA(address) => Some(address.0),
+                        _ => None,
+                    })
+                    .flat_map(Translator::told_by)
+                    .collect(),
+            ),
+            Ok(Err(error)) => error.is_no_records_found().then(Vec::new),
+            Err(_) => None,
+        };
+        let again = told
+            .as_ref()
+            .map_or(TRANSLATORS_AGAIN_AFTER, |_| TRANSLATORS_EVERY);
+        *due = Some(Instant::now() + again);
+        if let Some(translators) = told {
+            self.home.set_translators(translators);
+        }
     }
 
     /// All addresses of a domain, each of which may be contacted.
     pub async fn resolve(&self, domain: &Domain) -> Result<Vec<IpAddr>, ResolveError> {
+        self.learn_translators().await;
         if let Some(address) = domain.ip() {
             self.contactable.check_address(address)?;
             return Ok(vec![address]);
@@ -105,6 +148,25 @@ impl Resolver {
     }
 }
 
+/// Asks the configured name servers, or the system's, and remembers so many answers.
+fn asking(config: &FetchConfig, cached: u64) -> Result<TokioResolver, ResolveError> {
+    let unusable = |error: NetError| ResolveError::Unresolved(error.to_string());
+    let provider = TokioRuntimeProvider::default();
+    let mut builder = if config.dns.is_empty() {
+        TokioResolver::builder(provider).map_err(unusable)?
+    } else {
+        let servers = config
+            .dns
+            .iter()
+            .map(|&address| name_server(address))
+            .collect();
+        TokioResolver::builder_with_config(ResolverConfig::from_name_servers(servers), provider)
+    };
+    set_options(builder.options_mut());
+    builder.options_mut().cache_size = cached;
+    builder.build().map_err(unusable)
+}
+
 fn name_server(address: SocketAddr) -> NameServerConfig {
     let at_port = |mut connection: ConnectionConfig| {
         connection.port = address.port();
@@ -118,7 +180,6 @@ fn name_server(address: SocketAddr) -> NameServerConfig {
 }
 
 fn set_options(options: &mut ResolverOpts) {
-    options.cache_size = CACHED_ANSWERS;
     options.max_active_requests = OUTSTANDING_QUERIES;
     options.positive_min_ttl = Some(LEAST_TTL);
     options.negative_min_ttl = Some(LEAST_TTL);

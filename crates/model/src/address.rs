@@ -118,8 +118,10 @@ impl AddressRange {
         }
     }
 
-    /// The network of so many leading bits that an address is in.
-    fn around(address: IpAddr, prefix: u8) -> Self {
+    /// The network of so many leading bits that an address is in; more bits than an address has
+    /// count as all.
+    pub fn around(address: IpAddr, prefix: u8) -> Self {
+        let prefix = prefix.min(if address.is_ipv4() { 32 } else { 128 });
         let first = match address {
             IpAddr::V4(address) => Ipv4Addr::from_bits(address.to_bits() & mask_v4(prefix)).into(),
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & mask_v6(prefix)).into(),

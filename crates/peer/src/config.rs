@@ -4,6 +4,7 @@
 //! field and the range that would be right. What good citizenship fixes (user agent, robots,
 //! politeness towards global addresses) is deliberately not a setting.
 
+use apoidea_crawl::Home;
 use apoidea_fetch::FetchConfig;
 use apoidea_model::{AddressRange, Domain, PageUrl};
 use apoidea_overlay::{EntryPoint, LocalDiscovery, Member, NetworkId};
@@ -137,8 +138,9 @@ impl Default for CrawlConfig {
 
 impl CrawlConfig {
     /// The part that fetching depends on.
-    pub(crate) fn for_fetching(&self) -> FetchConfig {
+    pub(crate) fn for_fetching(&self, home: &Home) -> FetchConfig {
         FetchConfig {
+            home: home.clone(),
             ports: self.ports.clone(),
             private_networks: self.private_networks.clone(),
             private_delay: self.private_delay_ms.as_millis(),

@@ -2,7 +2,7 @@
 //! it shows of it.
 
 use crate::config::{NetworkConfig, OverlayChoice};
-use apoidea_model::{Domain, PeerId};
+use apoidea_model::{Domain, PeerId, Route};
 use apoidea_overlay::{
     AddressBook, AddressPolicy, Bandwidth, Chord, ChordSettings, Fixed, FixedSettings, Identity,
     IdentityError, KnownPeer, LookupError, Overlay, OverlayStartError, PeerView, Phase,
@@ -25,6 +25,9 @@ const IDENTITY_FILE: &str = "identity";
 const PEERS_VALUE: &str = "peers";
 /// How often they are written down: a crash costs at most the acquaintances of this long.
 pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(60);
+
+/// So many peers that name an address of this peer are believed, whatever others say.
+const OWN_ADDRESS_VOTES: usize = 3;
 
 /// The overlay that the settings chose.
 pub(crate) struct Network {
@@ -261,6 +264,12 @@ impl Network {
             .find_map(|(route, _)| Some(route.address()?.ip()))
     }
 
+    /// The addresses under which others see this peer: of each family the one that most name, and
+    /// every one that several name. A single liar adds none beside an honest peer.
+    pub(crate) fn own_addresses(&self) -> Vec<IpAddr> {
+        own_addresses(self.transport().observed_routes())
+    }
+
     /// Leaves the network and stops listening.
     pub(crate) async fn shut_down(&self) {
         self.remember();
@@ -276,6 +285,27 @@ impl Network {
             Choice::Fixed(fixed) => fixed.transport(),
         }
     }
+}
+
+fn own_addresses(observed: Vec<(Route, usize)>) -> Vec<IpAddr> {
+    let mut votes = BTreeMap::<IpAddr, usize>::new();
+    for (route, count) in observed {
+        if let Some(address) = route.address() {
+            *votes.entry(address.ip().to_canonical()).or_default() += count;
+        }
+    }
+    let most = |is_v4: bool| {
+        let family = votes
+            .iter()
+            .filter(|(address, _)| address.is_ipv4() == is_v4);
+        family.map(|(_, count)| *count).max().unwrap_or_default()
+    };
+    let enough = [most(false), most(true)].map(|most| most.min(OWN_ADDRESS_VOTES));
+    votes
+        .iter()
+        .filter(|(address, count)| **count >= enough[usize::from(address.is_ipv4())])
+        .map(|(address, _)| *address)
+        .collect()
 }
 
 fn start_chord(
@@ -391,5 +421,27 @@ impl From<RingStanding> for NetworkState {
                 peers: standing.size_estimate.max(2.0).round() as u64,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_that_most_name_is_own_and_so_is_every_one_that_several_name() {
+        let told = |routes: &[(&str, usize)]| {
+            let routes = routes.iter();
+            let routes = routes.map(|(route, count)| (route.parse().unwrap(), *count));
+            let own = own_addresses(routes.collect()).into_iter();
+            own.map(|address| address.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&[]), [""; 0]);
+        let alone = [("1.1.1.1:5", 1), ("[2a00::1]:5", 1)];
+        assert_eq!(told(&alone), ["1.1.1.1", "2a00::1"]);
+        let one_liar = [("1.1.1.1:5", 1), ("1.1.1.1:6", 1), ("8.8.8.8:5", 1)];
+        assert_eq!(told(&one_liar), ["1.1.1.1"]);
+        let two_homes = [("1.1.1.1:5", 9), ("8.8.8.8:5", 3), ("9.9.9.9:5", 2)];
+        assert_eq!(told(&two_homes), ["1.1.1.1", "8.8.8.8"]);
     }
 }

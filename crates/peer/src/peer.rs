@@ -36,12 +36,13 @@ use crate::{
     },
     volunteer::{
         absence::Absence,
+        home_watch::HomeWatch,
         measure,
         preferences_file::{PreferencesError, PreferencesFile},
         steward::Steward,
     },
 };
-use apoidea_crawl::{Frontier, FrontierConfig, PrivatePace, Refusals, politeness};
+use apoidea_crawl::{Frontier, FrontierConfig, Home, PrivatePace, Refusals, politeness};
 use apoidea_fetch::{Fetcher, Gaps, ResolveError, Resolver, SetupError, Throttle};
 use apoidea_governor::{
     Preferences, SnoozeFor,
@@ -97,7 +98,7 @@ pub struct Peer {
     memory: JoinHandle<()>,
     service: Arc<PeerService>,
     swarm: Vec<AbortOnDrop>,
-    governing: [JoinHandle<()>; 3],
+    governing: [JoinHandle<()>; 4],
     writer: thread::JoinHandle<()>,
     announcement: Announcement,
 }
@@ -186,14 +187,22 @@ impl Peer {
             steward.snooze(Some(SnoozeFor::UntilResumed)).await?;
         }
         let (findings, inbox) = mpsc::unbounded_channel();
+        let home = Home::default();
         let work = Arc::new(page_work(
             &config,
+            &home,
             folder,
             Arc::new(ring_index),
             throttle.clone(),
             sink(&findings, |news| Finding::Page(Box::new(news))),
         )?);
-        let admitter = admitter(&config, &store, overlay.me())?;
+        let watch = HomeWatch {
+            home: home.clone(),
+            resolver: work.resolver.clone(),
+            network: network.clone(),
+        };
+        watch.look().await;
+        let admitter = admitter(&config, &home, &store, overlay.me())?;
         let span = archive.as_ref().map(|(_, archive)| archive.span());
         let (feed, archive_feed) = watch::channel(span.unwrap_or_default());
         let (writer, writer_thread) = Writer::start(
@@ -281,6 +290,7 @@ impl Peer {
                 network.clone(),
                 stop.child_token(),
             )),
+            tokio::spawn(watch.run(stop.child_token())),
         ];
         let announcement = Announcement::write(folder, address)?;
         let peer = Peer {
@@ -518,12 +528,13 @@ fn open_archive(
 
 pub(crate) fn page_work(
     config: &Config,
+    home: &Home,
     folder: &Path,
     index: Arc<dyn ContentIndex>,
     throttle: Arc<Throttle>,
     news: Sink<PageNews>,
 ) -> Result<PageWork, StartError> {
-    let fetching = config.crawl.for_fetching();
+    let fetching = config.crawl.for_fetching(home);
     let contactable = fetching.contactable();
     let aside = Arc::new(Aside::new(folder.to_owned()));
     let floors = Gaps {
@@ -555,7 +566,12 @@ fn steward(config: &Config, folder: &Path, throttle: Arc<Throttle>) -> Result<St
     ))
 }
 
-pub(crate) fn admitter(config: &Config, store: &Store, me: PeerId) -> Result<Admitter, StartError> {
+pub(crate) fn admitter(
+    config: &Config,
+    home: &Home,
+    store: &Store,
+    me: PeerId,
+) -> Result<Admitter, StartError> {
     let mut refusals = Refusals::default();
     let own: String = config
         .crawl
@@ -576,6 +592,7 @@ pub(crate) fn admitter(config: &Config, store: &Store, me: PeerId) -> Result<Adm
     Ok(Admitter::new(
         store.clone(),
         &config.crawl,
+        config.crawl.for_fetching(home).contactable(),
         refusals,
         me,
         now(),

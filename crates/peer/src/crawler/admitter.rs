@@ -12,8 +12,8 @@ use crate::{
     state_codec::{decode_state, encode_state},
 };
 use apoidea_crawl::{
-    Admission, BreadthFirst, Company, Counters, Decision, DomainState, DropReason, Event, Frontier,
-    Ledger, Quotas, Reductions, Refusals, Scope, Versions,
+    Admission, BreadthFirst, Company, Contactable, Counters, Decision, DomainState, DropReason,
+    Event, Frontier, Ledger, Quotas, Reductions, Refusals, Scope, Versions,
 };
 use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PageUrl, PeerId, Pending, Slot, Time};
 use apoidea_store::{Commit, CommitError, ReadError, Store};
@@ -68,6 +68,7 @@ impl Admitter {
     pub(crate) fn new(
         store: Store,
         config: &CrawlConfig,
+        contactable: Contactable,
         refusals: Refusals,
         me: PeerId,
         now: Time,
@@ -90,11 +91,7 @@ impl Admitter {
             seen: SeenCache::new(store.clone(), config),
             store,
             quotas,
-            scope: Scope::new(
-                config.for_fetching().contactable(),
-                refusals,
-                config.only.clone(),
-            ),
+            scope: Scope::new(contactable, refusals, config.only.clone()),
             next_sequence: first,
             tag: u64::from(u16::from_be_bytes([
                 me.key().as_bytes()[0],

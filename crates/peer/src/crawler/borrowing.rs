@@ -16,7 +16,10 @@ impl Crawler {
         let has_time = !self.is_stuck()
             && self.with_load(|load| self.lending.may_borrow(load))
             && self.parts.limits.throttle.wait().is_none();
-        if has_time && self.parts.admitter.check(borrow.url(), now()).is_ok() {
+        // A bare address may be one of this volunteer's network that nobody here knows to be so. Its
+        // owner can ask there itself.
+        let is_literal = borrow.url().domain().ip().is_some();
+        if has_time && !is_literal && self.parts.admitter.check(borrow.url(), now()).is_ok() {
             self.parts.limits.throttle.start();
             self.lending.on_borrowed();
             let _ = reply.send(());
@@ -89,7 +92,7 @@ mod tests {
         swarm::{lending::message::RESULT, orders::SwarmOrder, wire},
     };
     use apoidea_crawl::Outcome;
-    use apoidea_model::Domain;
+    use apoidea_model::{Domain, PageUrl};
 
     /// Does this peer agree to fetch a page of a domain?
     async fn agrees(crawler: &mut TestCrawler, domain: &Domain) -> bool {
@@ -132,6 +135,17 @@ mod tests {
         over.cancel();
         crawler.come_to_rest();
         assert!(agrees(&mut crawler, &foreign).await);
+    }
+
+    #[tokio::test]
+    async fn a_bare_address_is_fetched_for_nobody() {
+        let mut crawler = TestCrawler::in_swarm();
+        for literal in ["93.184.216.34", "[2a00:1450:4001:81b::5]"] {
+            let url = PageUrl::parse(&format!("http://{literal}/")).unwrap();
+            assert!(!agrees(&mut crawler, &url.domain()).await, "{literal}");
+        }
+        let named = crawler.foreign(0);
+        assert!(agrees(&mut crawler, &named).await);
     }
 
     #[tokio::test]

@@ -43,7 +43,8 @@ use crate::{
     volunteer::{preferences_file::PreferencesFile, steward::Steward},
 };
 use apoidea_crawl::{
-    Access, DomainState, Effort, FetchReport, Frontier, Origin, Outcome, Stage, lending::FetchId,
+    Access, DomainState, Effort, FetchReport, Frontier, Home, Origin, Outcome, Stage,
+    lending::FetchId,
 };
 use apoidea_fetch::{ResolveError, RobotsAnswer, Throttle};
 use apoidea_governor::{Preferences, sensors::Senses};
@@ -207,6 +208,7 @@ impl TestCrawler {
         ));
         let work = peer::page_work(
             config,
+            &Home::default(),
             folder.path(),
             Arc::new(NothingKnown),
             throttle.clone(),
@@ -217,7 +219,7 @@ impl TestCrawler {
         let (writer, by_hand) = WriterByHand::new(store.clone(), None, news, steward.watch());
         let crawler = Crawler::recover(Parts {
             frontier: Frontier::new(peer::frontier_config(config)),
-            admitter: peer::admitter(config, store, ring.me()).unwrap(),
+            admitter: peer::admitter(config, &Home::default(), store, ring.me()).unwrap(),
             store: store.clone(),
             writer,
             work: Arc::new(work.unwrap()),

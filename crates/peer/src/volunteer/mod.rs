@@ -1,6 +1,7 @@
 //! What the volunteer wants, and how the peer keeps to it.
 
 pub(crate) mod absence;
+pub(crate) mod home_watch;
 pub(crate) mod measure;
 pub(crate) mod preferences_file;
 pub(crate) mod refusals;
