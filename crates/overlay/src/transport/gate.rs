@@ -4,7 +4,7 @@
 //! Every map is bounded. When one is full, the entries that say nothing are forgotten first;
 //! newcomers are turned away if that does not help.
 
-use super::{Rate, bucket::Bucket, origin::Origin};
+use super::{Rate, bucket::Bucket, handshakes::AddressProof, origin::Origin};
 use apoidea_model::PeerId;
 use std::{
     collections::HashMap,
@@ -25,6 +25,9 @@ pub(crate) struct Gate {
     peers: Buckets<PeerId>,
     origins: Buckets<Origin>,
     newcomers: Buckets<Origin>,
+    /// Newcomers whose address is not proven. Anybody can send such a packet in the name of others,
+    /// so it must not use up what those others need.
+    knocks: Buckets<Origin>,
     banished: HashMap<PeerId, Instant>,
 }
 
@@ -35,13 +38,23 @@ impl Gate {
             peers: Buckets::new(peer),
             origins: Buckets::new(origin),
             newcomers: Buckets::new(newcomer),
+            knocks: Buckets::new(newcomer),
             banished: HashMap::new(),
         }
     }
 
     /// Takes the token for one new connection; returns whether there was one.
-    pub fn admit_newcomer(&mut self, origin: Origin, now: Instant) -> bool {
-        self.newcomers.take(origin, now).is_ok()
+    pub fn admit_newcomer(&mut self, origin: Origin, address: AddressProof, now: Instant) -> bool {
+        let buckets = match address {
+            AddressProof::Proven => &mut self.newcomers,
+            AddressProof::Claimed => &mut self.knocks,
+        };
+        buckets.take(origin, now).is_ok()
+    }
+
+    /// Counts a newcomer that was let in on its word and has proven its address since.
+    pub fn charge_newcomer(&mut self, origin: Origin, now: Instant) {
+        self.newcomers.charge(origin, 1.0, now);
     }
 
     /// Takes the token for one request, or says how long to wait for it.
@@ -163,8 +176,9 @@ mod tests {
         assert!(gate.take(peer("b"), v4(1, 2), now).is_ok());
         assert!(gate.take(peer("c"), v4(1, 3), now).is_err());
         assert!(gate.take(peer("d"), v4(2, 1), now).is_ok());
-        assert!((0..2).all(|_| gate.admit_newcomer(v4(3, 1), now)));
-        assert!(!gate.admit_newcomer(v4(3, 9), now));
+        let mut admit = |origin| gate.admit_newcomer(origin, AddressProof::Proven, now);
+        assert!((0..2).all(|_| admit(v4(3, 1))));
+        assert!(!admit(v4(3, 9)));
     }
 
     #[test]
@@ -173,9 +187,19 @@ mod tests {
         for name in ["a", "b", "c"] {
             assert!((0..2).all(|_| gate.take(peer(name), relayed(name), now).is_ok()));
             assert!(gate.take(peer(name), relayed(name), now).is_err());
-            assert!((0..2).all(|_| gate.admit_newcomer(relayed(name), now)));
-            assert!(!gate.admit_newcomer(relayed(name), now));
+            let mut admit = || gate.admit_newcomer(relayed(name), AddressProof::Proven, now);
+            assert!((0..2).all(|_| admit()));
+            assert!(!admit());
         }
+    }
+
+    #[test]
+    fn knocks_in_the_name_of_others_use_up_nothing_of_theirs() {
+        let (mut gate, now) = (Gate::new(FAST, FAST, SLOW), Instant::now());
+        while gate.admit_newcomer(v4(3, 1), AddressProof::Claimed, now) {}
+        assert!(gate.admit_newcomer(v4(3, 1), AddressProof::Proven, now));
+        gate.charge_newcomer(v4(3, 1), now);
+        assert!(!gate.admit_newcomer(v4(3, 1), AddressProof::Proven, now));
     }
 
     #[test]

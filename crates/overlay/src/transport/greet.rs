@@ -63,18 +63,23 @@ impl Inner {
         }
     }
 
-    /// Decides about a newcomer before any cryptography is spent on it.
+    /// Decides about a newcomer before any cryptography is spent on it. One that comes too often, or
+    /// that claims an address of which too many come, must prove its address; only then it is
+    /// turned away.
     fn admit(self: &Arc<Self>, incoming: Incoming) {
         let origin = Origin::at(incoming.remote_address().ip());
-        if !self.gate().admit_newcomer(origin, Instant::now()) {
-            return self.turn_away(incoming);
-        }
         let address = if incoming.remote_address_validated() {
             AddressProof::Proven
         } else {
             AddressProof::Claimed
         };
-        match self.handshakes.begin(origin, address) {
+        let has_token = self.gate().admit_newcomer(origin, address, Instant::now());
+        let door = match (has_token, address) {
+            (true, _) => self.handshakes.begin(origin, address),
+            (false, AddressProof::Claimed) => Door::Ajar,
+            (false, AddressProof::Proven) => Door::Shut,
+        };
+        match door {
             Door::Open(handshake) => self.spawn(self.clone().welcome(incoming, handshake)),
             Door::Ajar => {
                 self.counters.note(TransportEvent::Retried);
@@ -107,7 +112,12 @@ impl Inner {
     }
 
     async fn shake_hands(&self, incoming: Incoming) -> Result<Link, GreetError> {
+        let is_claimed = !incoming.remote_address_validated();
+        let origin = Origin::at(incoming.remote_address().ip());
         let connection = incoming.accept()?.await?;
+        if is_claimed {
+            self.gate().charge_newcomer(origin, Instant::now());
+        }
         let outcome = self.hear_hello(&connection).await;
         match &outcome {
             Ok(_) => {}

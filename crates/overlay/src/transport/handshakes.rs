@@ -1,5 +1,6 @@
 //! Handshakes under way: few at a time, and only some of them from one origin. Newcomers who never
-//! finish theirs cannot keep everyone else out.
+//! finish theirs cannot keep everyone else out, and those who only claim an address cannot keep out
+//! those who have it.
 
 use super::{Limits, origin::Origin};
 use crate::lock::lock;
@@ -13,7 +14,8 @@ use std::{
 pub(crate) enum Door {
     /// The handshake may begin.
     Open(Handshake),
-    /// The newcomer must prove its address first: many are at the door.
+    /// The newcomer must prove its address first: many are at the door, or many claim to come from
+    /// there.
     Ajar,
     /// There is no room.
     Shut,
@@ -21,17 +23,19 @@ pub(crate) enum Door {
 
 /// All handshakes under way.
 #[derive(Debug, Default)]
-pub(crate) struct Handshakes(Arc<Mutex<HashMap<Origin, usize>>>);
+pub(crate) struct Handshakes(Arc<Mutex<Counts>>);
+
+type Counts = HashMap<(Origin, AddressProof), usize>;
 
 /// One of them, counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Handshake {
-    all: Arc<Mutex<HashMap<Origin, usize>>>,
-    origin: Origin,
+    all: Arc<Mutex<Counts>>,
+    of: (Origin, AddressProof),
 }
 
 /// The evidence for a newcomer's address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum AddressProof {
     /// The newcomer has received a packet there.
     Proven,
@@ -44,17 +48,22 @@ impl Handshakes {
     pub fn begin(&self, origin: Origin, address: AddressProof) -> Door {
         let mut all = lock(&self.0);
         let total: usize = all.values().sum();
-        let here = all.get(&origin).copied().unwrap_or_default();
-        if total >= Limits::HANDSHAKES || here >= Limits::HANDSHAKES_PER_ORIGIN {
-            return Door::Shut;
+        let of = (origin, address);
+        let here = all.get(&of).copied().unwrap_or_default();
+        let is_crowded = here >= Limits::HANDSHAKES_PER_ORIGIN;
+        match address {
+            AddressProof::Claimed if is_crowded || total >= Limits::HANDSHAKES_UNDER_LOAD => {
+                return Door::Ajar;
+            }
+            AddressProof::Proven if is_crowded || total >= Limits::HANDSHAKES => {
+                return Door::Shut;
+            }
+            AddressProof::Claimed | AddressProof::Proven => {}
         }
-        if total >= Limits::HANDSHAKES_UNDER_LOAD && address == AddressProof::Claimed {
-            return Door::Ajar;
-        }
-        *all.entry(origin).or_default() += 1;
+        *all.entry(of).or_default() += 1;
         Door::Open(Handshake {
             all: self.0.clone(),
-            origin,
+            of,
         })
     }
 }
@@ -62,10 +71,10 @@ impl Handshakes {
 impl Drop for Handshake {
     fn drop(&mut self) {
         let mut all = lock(&self.all);
-        if let Some(count) = all.get_mut(&self.origin) {
+        if let Some(count) = all.get_mut(&self.of) {
             *count -= 1;
             if *count == 0 {
-                all.remove(&self.origin);
+                all.remove(&self.of);
             }
         }
     }
@@ -104,6 +113,24 @@ mod tests {
             handshakes.begin(ip(1, 200), AddressProof::Proven),
             Door::Open(_)
         ));
+    }
+
+    #[test]
+    fn claims_do_not_shut_the_door_to_those_who_have_the_address() {
+        let handshakes = Handshakes::default();
+        let mut held = Vec::new();
+        while let Door::Open(claim) = handshakes.begin(ip(1, 1), AddressProof::Claimed) {
+            held.push(claim);
+        }
+        for _ in 0..Limits::HANDSHAKES_PER_ORIGIN {
+            let door = handshakes.begin(ip(1, 2), AddressProof::Proven);
+            let Door::Open(handshake) = door else {
+                panic!("{door:?}")
+            };
+            held.push(handshake);
+        }
+        let claim = handshakes.begin(ip(1, 1), AddressProof::Claimed);
+        assert!(matches!(claim, Door::Ajar));
     }
 
     #[test]

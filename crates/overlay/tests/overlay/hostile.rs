@@ -465,3 +465,41 @@ async fn newcomers_above_their_rate_are_turned_away_before_any_cryptography() {
     assert_eq!(let_in, 3);
     assert_eq!(victim.traffic().turned_away, 7);
 }
+
+/// First packets that nobody follows up, as those with a forged sender are.
+async fn knock_in_the_name_of_others(victim: SocketAddr, times: usize) {
+    let catcher = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = stranger::endpoint();
+    let mut packet = [0; 2048];
+    for _ in 0..times {
+        let config = stranger::config(Papers::Own, b"apoidea/1");
+        let connecting = endpoint.connect_with(config, catcher.local_addr().unwrap(), "x");
+        let (length, _) = catcher.recv_from(&mut packet).await.unwrap();
+        drop(connecting);
+        let forger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        forger.send_to(&packet[..length], victim).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn knocks_with_a_forged_sender_do_not_keep_its_neighbours_out() {
+    let limits = Limits {
+        newcomer_rate: apoidea_overlay::Rate {
+            per_second: 0.1,
+            burst: 3.0,
+        },
+        ..Limits::default()
+    };
+    let (victim, _) = start(TransportSettings {
+        limits,
+        ..settings()
+    });
+    knock_in_the_name_of_others(address(&victim), 40).await;
+    let endpoint = stranger::endpoint();
+    let connecting = connect(&endpoint, address(&victim));
+    let connection = time::timeout(Duration::from_secs(2), connecting).await;
+    assert!(
+        connection.is_ok(),
+        "a neighbour of the forged sender is kept out"
+    );
+}
