@@ -7,6 +7,7 @@ mod actor;
 mod bootstrap;
 mod entry_point;
 mod local_network;
+mod local_peers;
 mod mailbox;
 
 pub use entry_point::{EntryPlace, EntryPoint, InvalidEntryPoint};

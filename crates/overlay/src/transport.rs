@@ -194,7 +194,8 @@ impl Transport {
             .map(|_| ())
     }
 
-    /// Dials an address without knowing the peer there; only for addresses that the user gave.
+    /// Dials an address without knowing the peer there; only for addresses that the user gave or that
+    /// are on the same link.
     pub async fn meet(&self, address: SocketAddr) -> Result<PeerId, DialError> {
         self.inner
             .dial_one(address, Expected::Anyone)

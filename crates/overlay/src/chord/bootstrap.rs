@@ -8,15 +8,20 @@ use super::{
     ChordSettings, LocalDiscovery, RingStanding, SettingOut,
     entry_point::EntryPoint,
     local_network::LocalNetwork,
+    local_peers::LocalPeers,
     mailbox::{Command, Mailbox},
 };
 use crate::{AddressPolicy, NetworkId, Source, Transport};
 use apoidea_chord::{Contact, Phase};
 use apoidea_model::{PeerId, Route};
-use futures::future::join_all;
+use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
 use hickory_resolver::TokioResolver;
 use rand::{RngExt, seq::SliceRandom};
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::{
     sync::{Notify, watch},
     time,
@@ -33,6 +38,14 @@ const ATTEMPTS: u32 = 2;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause between attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Announcements of the local network that are followed at a time; a quarter of all dials.
+const MEETINGS: usize = 16;
+/// Tries to meet the peer of one announcement.
+const MEETING_ATTEMPTS: u32 = 2;
+/// On one wire an answer takes milliseconds, on a busy machine a second.
+const MEET_WITHIN: Duration = Duration::from_secs(2);
+/// How long one name is used on the local network.
+const RENAME_EVERY: Duration = Duration::from_secs(3600);
 
 pub(crate) struct Bootstrap {
     transport: Transport,
@@ -178,8 +191,7 @@ impl Bootstrap {
         peers
     }
 
-    /// Passes on the peers found on the local network. Their addresses belong to the same wire, so
-    /// they may be dialled in the open network too.
+    /// Meets the peers that are announced on the local network, and passes on those that answer.
     fn listen_locally(&self) -> impl Future<Output = ()> + use<> {
         let (transport, mailbox, network) = (
             self.transport.clone(),
@@ -195,26 +207,60 @@ impl Bootstrap {
             if discovery == LocalDiscovery::Off || port == 0 {
                 return;
             }
-            let local = match LocalNetwork::join(transport.me(), network, port) {
-                Ok(local) => local,
+            match LocalNetwork::join(network, port) {
+                Ok(local) => meet_locally(local, transport, mailbox).await,
                 Err(error) => {
-                    return tracing::info!(%error, "peers on the local network cannot be looked for");
+                    tracing::info!(%error, "peers on the local network cannot be looked for")
                 }
-            };
-            while let Some((peer, addresses)) = local.next().await {
-                let routes: Vec<Route> = addresses
-                    .into_iter()
-                    .filter(|address| AddressPolicy::Private.allows(*address))
-                    .map(Route::from)
-                    .collect();
-                tracing::debug!(?peer, ?routes, "found on the local network");
-                transport.learn(peer, routes.iter().copied(), Source::Configured);
-                mailbox
-                    .send(Command::Learned(vec![Contact::new(peer, &routes)]))
-                    .await;
             }
         }
     }
+}
+
+async fn meet_locally(mut local: LocalNetwork, transport: Transport, mailbox: Mailbox) {
+    let (mut peers, mut meetings) = (LocalPeers::default(), FuturesUnordered::new());
+    let mut rename = time::interval(RENAME_EVERY);
+    rename.tick().await;
+    loop {
+        tokio::select! {
+            found = local.next(), if meetings.len() < MEETINGS => match found {
+                Some(addresses) => meetings.push(meet(&transport, addresses)),
+                None => return,
+            },
+            Some(met) = meetings.next() => {
+                let Some((peer, address)) = met else { continue };
+                if peers.note(peer, Instant::now()) {
+                    tracing::debug!(?peer, %address, "met on the local network");
+                    transport.learn(peer, [address], Source::Proven);
+                    let contact = Contact::new(peer, &[Route::from(address)]);
+                    mailbox.send(Command::Learned(vec![contact])).await;
+                }
+            }
+            _ = rename.tick() => {
+                if let Err(error) = local.rename() {
+                    tracing::debug!(%error, "the name on the local network stays");
+                }
+            }
+        }
+    }
+}
+
+/// The first peer that answers at one of these addresses, which belong to the same wire and so may
+/// be dialled in the open network too.
+async fn meet(transport: &Transport, addresses: Vec<SocketAddr>) -> Option<(PeerId, SocketAddr)> {
+    for attempt in 0..MEETING_ATTEMPTS {
+        time::sleep(FIRST_PAUSE * attempt).await;
+        for address in addresses.iter().copied() {
+            if !AddressPolicy::Private.allows(address) {
+                continue;
+            }
+            let met = time::timeout(MEET_WITHIN, transport.meet(address)).await;
+            if let Ok(Ok(peer)) = met {
+                return Some((peer, address));
+            }
+        }
+    }
+    None
 }
 
 /// The pause after so many attempts, spread so that peers that lost the same entry point do not

@@ -1,46 +1,69 @@
 //! Finding peers on the local network by multicast DNS (RFC 6762), so that two machines in one home
-//! need no configuration. A peer found there is a hint like any other: it must still prove its id.
+//! need no configuration.
+//!
+//! Anybody in the same café can announce anything. So an announcement is only a list of addresses
+//! on this very link, to be tried; the peer that answers there proves its own id. The announcement
+//! of this peer carries no id, and its name changes, so that nobody recognises a laptop by it.
 
 use crate::NetworkId;
-use apoidea_model::PeerId;
+use apoidea_model::{AddressRange, Key};
+use if_addrs::IfAddr;
 use mdns_sd::{Receiver, ResolvedService, ServiceDaemon, ServiceEvent, ServiceInfo};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The service's name on the local network.
 const SERVICE: &str = "_apoidea._udp.local.";
 /// Addresses taken from one announcement.
-const MAX_ADDRESSES: usize = 8;
+const MAX_ADDRESSES: usize = 4;
+/// Characters of a name; a label has 63 at most.
+const NAME_CHARS: usize = 32;
 
 /// Announces this peer and listens for others.
 pub(crate) struct LocalNetwork {
     daemon: ServiceDaemon,
     events: Receiver<ServiceEvent>,
-    me: PeerId,
     network: NetworkId,
+    port: u16,
+    /// The full name under which this peer is announced now.
+    name: String,
 }
 
 impl LocalNetwork {
     /// Begins to announce and to listen on all interfaces.
-    pub fn join(me: PeerId, network: NetworkId, port: u16) -> Result<Self, mdns_sd::Error> {
+    pub fn join(network: NetworkId, port: u16) -> Result<Self, mdns_sd::Error> {
         let daemon = ServiceDaemon::new()?;
-        daemon.register(announcement(me, &network, port)?.enable_addr_auto())?;
+        let announcement = announcement(&network, port)?.enable_addr_auto();
+        let name = announcement.get_fullname().to_owned();
+        daemon.register(announcement)?;
         let events = daemon.browse(SERVICE)?;
         Ok(LocalNetwork {
             daemon,
             events,
-            me,
             network,
+            port,
+            name,
         })
     }
 
-    /// The next peer found; none when listening has ended.
-    pub async fn next(&self) -> Option<(PeerId, Vec<SocketAddr>)> {
+    /// Goes on under another name.
+    pub fn rename(&mut self) -> Result<(), mdns_sd::Error> {
+        let announcement = announcement(&self.network, self.port)?.enable_addr_auto();
+        let name = announcement.get_fullname().to_owned();
+        let old = std::mem::replace(&mut self.name, name);
+        self.daemon.unregister(&old)?;
+        self.daemon.register(announcement)
+    }
+
+    /// The addresses of the next peer that is announced; none when listening has ended.
+    pub async fn next(&self) -> Option<Vec<SocketAddr>> {
         loop {
             let event = self.events.recv_async().await.ok()?;
             let ServiceEvent::ServiceResolved(service) = event else {
                 continue;
             };
-            if let Some(found) = judge(&service, self.me, &self.network) {
+            if service.fullname != self.name
+                && let Some(found) = judge(&service, &self.network, &links())
+            {
                 return Some(found);
             }
         }
@@ -54,12 +77,11 @@ impl Drop for LocalNetwork {
     }
 }
 
-/// The announcement of this peer, its addresses still to be filled in.
-fn announcement(me: PeerId, network: &NetworkId, port: u16) -> Result<ServiceInfo, mdns_sd::Error> {
-    let id = me.to_string();
-    // A label has 63 characters at most; the whole id is in the properties.
-    let name = &id[..32];
-    let properties = [("id", id.as_str()), ("network", network.as_str())];
+/// The announcement of this peer under a new name, its addresses still to be filled in.
+fn announcement(network: &NetworkId, port: u16) -> Result<ServiceInfo, mdns_sd::Error> {
+    let name = Key::from_bytes(rand::random()).to_string();
+    let name = &name[..NAME_CHARS];
+    let properties = [("network", network.as_str())];
     ServiceInfo::new(
         SERVICE,
         name,
@@ -70,94 +92,84 @@ fn announcement(me: PeerId, network: &NetworkId, port: u16) -> Result<ServiceInf
     )
 }
 
-/// The peer that an announcement names, if it is another one of the same network.
+/// The networks that this computer reaches without a router.
+fn links() -> Vec<AddressRange> {
+    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+    let links = interfaces.iter().map(|interface| match &interface.addr {
+        IfAddr::V4(v4) => AddressRange::around(v4.ip.into(), v4.prefixlen),
+        IfAddr::V6(v6) => AddressRange::around(v6.ip.into(), v6.prefixlen),
+    });
+    links.collect()
+}
+
+/// The addresses of an announcement that are on these links, if it is one of the same network.
 fn judge(
     service: &ResolvedService,
-    me: PeerId,
     network: &NetworkId,
-) -> Option<(PeerId, Vec<SocketAddr>)> {
+    links: &[AddressRange],
+) -> Option<Vec<SocketAddr>> {
     let property = |key| service.txt_properties.get_property_val_str(key);
-    let id: PeerId = property("id")?.parse().ok()?;
-    if id == me || property("network") != Some(network.as_str()) {
+    if property("network") != Some(network.as_str()) {
         return None;
     }
-    let addresses = service
-        .addresses
-        .iter()
-        .map(|ip| SocketAddr::new(ip.to_ip_addr(), service.port));
-    Some((id, addresses.take(MAX_ADDRESSES).collect()))
+    let is_on_link = |ip: &IpAddr| links.iter().any(|link| link.contains(*ip));
+    let addresses = service.addresses.iter().map(|ip| ip.to_ip_addr());
+    let addresses: Vec<SocketAddr> = addresses
+        .filter(is_on_link)
+        .map(|ip| SocketAddr::new(ip, service.port))
+        .take(MAX_ADDRESSES)
+        .collect();
+    (!addresses.is_empty()).then_some(addresses)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apoidea_model::Key;
 
-    fn peer(name: &str) -> PeerId {
-        PeerId::at(Key::hash(name))
+    fn heard(addresses: &str, network: &str, links: &[&str]) -> Option<Vec<SocketAddr>> {
+        let properties = [("network", network)];
+        let info = ServiceInfo::new(SERVICE, "x", "x.local.", addresses, 1003, &properties[..]);
+        let links: Vec<AddressRange> = links.iter().map(|link| link.parse().unwrap()).collect();
+        let service = info.unwrap().as_resolved_service();
+        judge(&service, &"here".parse().unwrap(), &links)
     }
 
     #[test]
-    fn only_other_peers_of_the_same_network_are_found() {
-        let (here, elsewhere): (NetworkId, NetworkId) =
-            ("here".parse().unwrap(), "elsewhere".parse().unwrap());
-        let heard = |who: &str, network: &NetworkId| {
-            let service = announcement(peer(who), network, 1003)
-                .unwrap()
-                .as_resolved_service();
-            judge(&service, peer("me"), &here)
-        };
-        assert_eq!(heard("other", &here), Some((peer("other"), vec![])));
-        assert_eq!(heard("other", &elsewhere), None);
-        assert_eq!(heard("me", &here), None);
-    }
-
-    #[test]
-    fn addresses_carry_the_announced_port_and_are_boundedly_many() {
-        let ips = (1..=40)
-            .map(|n| format!("127.0.0.{n}"))
-            .collect::<Vec<_>>()
-            .join(",");
-        let id = peer("other").to_string();
-        let properties = [("id", id.as_str()), ("network", "here")];
-        let info = ServiceInfo::new(
-            SERVICE,
-            "x",
-            "x.local.",
-            ips.as_str(),
-            1003,
-            &properties[..],
-        )
-        .unwrap();
-        let found = judge(
-            &info.as_resolved_service(),
-            peer("me"),
-            &"here".parse().unwrap(),
+    fn only_addresses_on_the_link_of_the_same_network_are_found() {
+        let links = ["192.168.77.0/24", "127.0.0.0/8"];
+        let found = heard("192.168.77.2", "here", &links);
+        assert_eq!(found, Some(vec!["192.168.77.2:1003".parse().unwrap()]));
+        assert_eq!(heard("192.168.77.2", "elsewhere", &links), None);
+        assert_eq!(
+            heard("93.184.216.34,10.0.0.1,192.168.78.2", "here", &links),
+            None
         );
-        let (_, addresses) = found.unwrap();
-        assert_eq!(addresses.len(), MAX_ADDRESSES);
+        let mixed = heard("93.184.216.34,192.168.77.9", "here", &links);
+        assert_eq!(mixed, Some(vec!["192.168.77.9:1003".parse().unwrap()]));
+    }
+
+    #[test]
+    fn addresses_are_boundedly_many() {
+        let ips: Vec<String> = (1..=40).map(|n| format!("127.0.0.{n}")).collect();
+        let found = heard(&ips.join(","), "here", &["127.0.0.0/8"]).unwrap();
+        assert_eq!(found.len(), MAX_ADDRESSES);
         assert!(
-            addresses.iter().all(|address| address.port() == 1003),
-            "{addresses:?}"
+            found.iter().all(|address| address.port() == 1003),
+            "{found:?}"
         );
     }
 
     #[test]
-    fn an_announcement_without_a_proper_id_is_ignored() {
-        for id in ["", "12", "not an id"] {
-            let properties = [("id", id), ("network", "here")];
-            let info =
-                ServiceInfo::new(SERVICE, "x", "x.local.", "127.0.0.1", 1003, &properties[..])
-                    .unwrap();
-            assert_eq!(
-                judge(
-                    &info.as_resolved_service(),
-                    peer("me"),
-                    &"here".parse().unwrap()
-                ),
-                None,
-                "{id:?}"
-            );
-        }
+    fn an_announcement_says_nothing_that_stays_the_same() {
+        let network = "here".parse().unwrap();
+        let [first, second] = [(); 2].map(|()| announcement(&network, 1003).unwrap());
+        assert_ne!(first.get_fullname(), second.get_fullname());
+        assert_ne!(first.get_hostname(), second.get_hostname());
+        let told: Vec<_> = first
+            .get_properties()
+            .iter()
+            .map(|told| told.key())
+            .collect();
+        assert_eq!(told, ["network"]);
     }
 }
