@@ -36,7 +36,7 @@ const DOORS: Rate = Rate {
     a_second: 50.0,
     at_once: 500.0,
 };
-/// What is asked for before the owner can show any right.
+/// What is asked for before the owner can show any right; the dashboard's files count as well.
 const DOOR_PATHS: [&str; 2] = ["/open", "/api/hello"];
 /// Dashboards, tray apps and scripts that follow the events at the same time.
 const MAX_STREAMS: usize = 32;
@@ -121,12 +121,14 @@ impl Guard {
         bucket.take(Instant::now())
     }
 
-    /// A page of another site cannot knock at the doors: its browser tells where it comes from.
+    /// A page of another site cannot knock at the doors: its browser tells where it comes from. The
+    /// cookie makes nobody the owner either.
     fn bucket(&self, access: &Access, request: &Request) -> MutexGuard<'_, Bucket> {
-        let bucket = if access.admits_to_files(request) {
+        let is_at_door = DOOR_PATHS.contains(&request.uri().path());
+        let may_enter = is_at_door || access.admits_to_files(request);
+        let bucket = if access.admits(request) {
             &self.owner
-        } else if misled(request.headers()).is_none() && DOOR_PATHS.contains(&request.uri().path())
-        {
+        } else if may_enter && misled(request.headers()).is_none() {
             &self.doors
         } else {
             &self.stranger
