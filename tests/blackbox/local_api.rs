@@ -1,7 +1,7 @@
 //! The local API: who may use it, what it does with what is wrong, and what it tells programs.
 
 use crate::{
-    peer_process::{Launch, PeerProcess, program},
+    peer_process::{Launch, PeerProcess},
     toy::Toy,
 };
 use apoidea_peer::{PageEvent, PageOutcome, Status, governor::Reason};
@@ -11,17 +11,7 @@ use reqwest::{
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE},
 };
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeMap,
-    fs,
-    process::Command,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
-};
+use std::{collections::BTreeMap, fs, time::Duration};
 
 /// Every path that tells or changes something, with its method.
 const PRIVATE: [(&str, &str); 25] = [
@@ -116,12 +106,16 @@ impl Visitor {
         format!("apoidea-{port}")
     }
 
-    /// What a link to the dashboard brings: the cookie and the key.
-    async fn open(&self) -> (String, String) {
+    /// The path of a link to the dashboard.
+    async fn link(&self) -> String {
         let link = self.ask_by_right("POST", "/api/link").send().await.unwrap();
         let link: Value = link.json().await.unwrap();
-        let opened = self.ask("GET", link["path"].as_str().unwrap());
-        let opened = opened.send().await.unwrap();
+        link["path"].as_str().unwrap().to_owned()
+    }
+
+    /// What a link to the dashboard brings: the cookie and the key.
+    async fn open(&self) -> (String, String) {
+        let opened = self.ask("GET", &self.link().await).send().await.unwrap();
         let header = |name| opened.headers()[name].to_str().unwrap().to_owned();
         let (cookie, location) = (header(SET_COOKIE), header(LOCATION));
         let (cookie, _) = cookie.split_once(';').unwrap();
@@ -582,15 +576,7 @@ async fn what_was_given_is_told_by_the_hour_also_after_a_restart() {
 #[tokio::test]
 async fn a_link_to_the_dashboard_works_once() {
     let visitor = Visitor::new().await;
-    let link = visitor
-        .ask_by_right("POST", "/api/link")
-        .send()
-        .await
-        .unwrap()
-        .json::<Value>()
-        .await
-        .unwrap();
-    let path = link["path"].as_str().unwrap();
+    let path = &visitor.link().await;
     let opened = visitor.ask("GET", path).send().await.unwrap();
     assert!(opened.status().is_redirection(), "{opened:?}");
     let cookie = opened.headers()[SET_COOKIE].to_str().unwrap().to_owned();
@@ -622,15 +608,7 @@ async fn a_link_to_the_dashboard_works_once() {
         ("//evil.example", "/#/"),
         ("%0d%0ax:y", "/#/"),
     ] {
-        let link = visitor
-            .ask_by_right("POST", "/api/link")
-            .send()
-            .await
-            .unwrap();
-        let path = link.json::<Value>().await.unwrap()["path"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let path = visitor.link().await;
         let opened = visitor
             .ask("GET", &format!("{path}&page={page}"))
             .send()
@@ -686,64 +664,6 @@ async fn a_cookie_alone_tells_and_changes_nothing() {
     let token = format!("/api/events?key={}", visitor.peer.token());
     assert_problem(visitor.ask("GET", &token), StatusCode::UNAUTHORIZED).await;
     visitor.assert_unchanged().await;
-}
-
-/// Answers every request with nonsense, as long as the test runs, and keeps what it was sent.
-async fn impostor(address: &str) -> Arc<Mutex<String>> {
-    let listener = TcpListener::bind(address.strip_prefix("http://").unwrap());
-    let listener = listener.await.unwrap();
-    let heard = Arc::<Mutex<String>>::default();
-    let log = heard.clone();
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let log = log.clone();
-            tokio::spawn(async move {
-                let mut buffer = [0; 4096];
-                while let Ok(length @ 1..) = stream.read(&mut buffer).await {
-                    let said = String::from_utf8_lossy(&buffer[..length]).into_owned();
-                    log.lock().unwrap().push_str(&said);
-                    let body = format!(r#"{{"proof":"{}"}}"#, "0".repeat(64));
-                    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
-                    let _ = stream.write_all((head + &body).as_bytes()).await;
-                }
-            });
-        }
-    });
-    heard
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_that_took_the_port_of_a_dead_peer_does_not_hear_the_token() {
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    let launch = Launch::new(&data);
-    let peer = launch.start().await;
-    let (address, token) = (peer.address().to_owned(), peer.token().to_owned());
-    let status = async || {
-        let mut command = Command::new(program());
-        let command = command.arg("--data").arg(&data).arg("status");
-        tokio::task::block_in_place(|| command.output().unwrap())
-    };
-    assert!(status().await.status.success(), "the peer itself is known");
-
-    let note = fs::read(data.join("api-address")).unwrap();
-    peer.stop().await;
-    // As a crash leaves it.
-    fs::write(data.join("api-address"), note).unwrap();
-    let heard = impostor(&address).await;
-    let output = status().await;
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success());
-    assert!(
-        words.contains("another program answers on") && words.contains("not running"),
-        "{words}"
-    );
-    let heard = heard.lock().unwrap();
-    assert!(heard.contains("/api/hello?nonce="), "{heard}");
-    assert!(
-        !heard.contains(&token) && !heard.contains("Bearer"),
-        "{heard}"
-    );
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ mod governor_idle;
 mod house_style;
 mod interruption;
 mod local_api;
+mod local_api_impostor;
 mod memory;
 mod name_server;
 mod namespace;

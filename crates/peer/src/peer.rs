@@ -1,7 +1,7 @@
 //! Starting and stopping a peer.
 
 use crate::{
-    api::{self, Access},
+    api::{self, Access, ApiClient},
     clock::now,
     config::{Config, Consent},
     crawler::{
@@ -73,7 +73,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 /// The file in the data folder that says where the API listens.
-pub const API_ADDRESS_FILE: &str = "api-address";
+pub const API_ADDRESS_FILE: &str = ApiClient::ADDRESS_FILE;
 /// The file in the data folder with the API's token.
 pub const API_TOKEN_FILE: &str = Access::TOKEN_FILE;
 /// The folder of the archive in the data folder.

@@ -7,7 +7,6 @@ use super::{
     Access,
     hello::{Hello, Nonce},
 };
-use crate::peer::API_ADDRESS_FILE;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, header::CONTENT_TYPE};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
@@ -62,11 +61,14 @@ pub enum AskError {
 }
 
 impl ApiClient {
+    /// Name of the file in the data folder that says where the API listens.
+    pub const ADDRESS_FILE: &str = "api-address";
+
     /// Finds the peer that uses this data folder. The HTTP client must use no proxy.
     pub fn of(folder: &Path, http: reqwest::Client) -> Result<Self, FindError> {
-        let address = read(folder, API_ADDRESS_FILE)?;
+        let address = read(folder, Self::ADDRESS_FILE)?;
         let address = address.parse().map_err(|error| FindError::Unreadable {
-            path: folder.join(API_ADDRESS_FILE),
+            path: folder.join(Self::ADDRESS_FILE),
             why: format!("{address:?} is no address: {error}"),
         })?;
         let token = read(folder, Access::TOKEN_FILE)?;
