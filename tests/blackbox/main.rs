@@ -18,6 +18,7 @@ mod everything;
 mod governor;
 mod governor_absence;
 mod governor_idle;
+mod hostile;
 mod house_style;
 mod interruption;
 mod local_api;
