@@ -16,6 +16,8 @@ use std::{
 
 /// Names in one offer, as many as a peer fetches at a time.
 const AT_ONCE: usize = 64;
+/// Bytes that fit into a frame.
+const FRAME_BYTES: usize = 56 * 1024;
 /// A replica from the near future is later than every honest one, and not yet refused.
 const AHEAD: Duration = Duration::from_secs(3600);
 
@@ -51,13 +53,20 @@ impl Forgery {
         })
     }
 
+    /// As many as fit into a frame.
     fn parcels(&self, domains: Vec<Domain>) -> Vec<Parcel> {
         let forged = self.0.lock().unwrap();
         let parcel = |domain: Domain| match forged.get(&domain) {
             Some(replica) => Parcel::Whole(domain, replica.clone()),
             None => Parcel::Unknown(domain),
         };
-        domains.into_iter().map(parcel).collect()
+        let mut room = FRAME_BYTES;
+        let parcels = domains.into_iter().map(parcel);
+        let mut fits = |parcel: &Parcel| {
+            let bytes = messages::encode(parcel).len();
+            room.checked_sub(bytes).map(|rest| room = rest).is_some()
+        };
+        parcels.take_while(|parcel| fits(parcel)).collect()
     }
 
     /// Offers all of them to a peer; gives the number that it wants, or its refusal.

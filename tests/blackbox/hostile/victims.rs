@@ -132,6 +132,13 @@ impl Victims {
         }
     }
 
+    /// Lets all of them go on.
+    pub async fn resume(&self) {
+        for peer in &self.peers {
+            peer.order("/api/resume").await;
+        }
+    }
+
     /// Gives the first one the web's seeds.
     pub async fn seed(&self) {
         let seeds: Vec<String> = self
@@ -277,10 +284,10 @@ impl Victim {
         folder_bytes(&self.data.join("db"))
     }
 
-    /// Its resident memory in bytes.
+    /// Memory that it has asked for, whether it was written to or not, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let line = status.lines().find(|line| line.starts_with("VmData:"));
         let kib = line.and_then(|line| line.split_whitespace().nth(1));
         kib.unwrap().parse::<u64>().unwrap() * 1024
     }

@@ -20,6 +20,8 @@ mod delivering;
 mod errands;
 pub(crate) mod finding;
 mod limits;
+#[cfg(test)]
+mod noise;
 mod orders;
 mod ownership;
 mod parking;
