@@ -25,18 +25,22 @@ use crate::{
 use apoidea_crawl::{Effort, Outcome, PageLinks};
 use apoidea_model::{ContentHash, CrawlId, Domain, LinkBatch, PeerId, Pending, Time};
 use apoidea_overlay::{Kind, Request, RequestError, Service};
+use apoidea_store::Commit;
 use bytes::Bytes;
 use futures::FutureExt;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde::Serialize;
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 use tokio::{sync::mpsc, task::yield_now};
 
 const SEED: u64 = 4;
-const CASES: usize = 10_000;
+/// Peers that are asked one after the other, and the messages to each: 10,000 in all.
+const DOORS: usize = 4;
+const CASES_OF_A_DOOR: usize = 2500;
 /// One message, in a build without optimisation on a busy machine.
 const LONGEST: Duration = Duration::from_secs(2);
 /// Turns that an answer gets; then the peer that asked has gone.
@@ -90,12 +94,14 @@ impl Door {
         }
     }
 
-    /// Brings a message and lets the crawler do what it says.
-    async fn bring(&mut self, from: PeerId, kind: Kind, body: Bytes) {
+    /// Brings a message and lets the crawler do what it says. Gives whether it was taken.
+    async fn bring(&mut self, from: PeerId, kind: Kind, body: Bytes) -> bool {
         let request = Request { kind, body };
         let mut answer = self.service.answer(from, request);
+        let mut is_taken = true;
         for _ in 0..TURNS {
-            if (&mut answer).now_or_never().is_some() {
+            if let Some(answer) = (&mut answer).now_or_never() {
+                is_taken = answer.is_ok();
                 break;
             }
             while let Ok(order) = self.inbox.try_recv() {
@@ -107,6 +113,7 @@ impl Door {
         while let Ok(order) = self.inbox.try_recv() {
             self.crawler.order_swarm(order).await;
         }
+        is_taken
     }
 
     /// A domain of each peer.
@@ -207,19 +214,11 @@ impl Door {
         });
         plain(&parcels.into_iter().collect::<Vec<_>>())
     }
-
-    /// A fetch is lent again, once the last one is over.
-    async fn lend(&mut self, number: usize) {
-        if self.crawler.lending.lent_count() == 0 {
-            let domain = self.crawler.own(number);
-            self.lent = self.crawler.lent(&domain).await;
-        }
-    }
 }
 
 /// Damages a message in one or a few places.
 fn damage(bytes: &mut Vec<u8>, others: &[(Kind, Vec<u8>)], random: &mut StdRng) {
-    for _ in 0..random.random_range(1..4) {
+    for _ in 0..random.random_range(1..3) {
         if bytes.is_empty() {
             return;
         }
@@ -257,49 +256,108 @@ fn noise(random: &mut StdRng) -> Bytes {
     bytes.into()
 }
 
-#[tokio::test]
-async fn no_message_of_a_stranger_panics_or_takes_long() {
-    let mut random = StdRng::seed_from_u64(SEED);
+/// Brings messages to a new door, the first of them about the fetch that was lent.
+async fn make_noise(random: &mut StdRng, tally: &mut Tally) {
     let mut door = Door::new().await;
     let replicas = door.replicas();
     let samples = door.samples();
-    let kinds: Vec<Kind> = samples.iter().map(|(kind, _)| *kind).collect();
-    let mut slowest = (Duration::ZERO, LINKS);
-    for case in 0..CASES {
-        let (kind, body) = if case % 4 == 0 {
-            (*kinds.choose(&mut random).unwrap(), noise(&mut random))
+    let result = samples.iter().position(|(kind, _)| *kind == RESULT);
+    for case in 0..CASES_OF_A_DOOR {
+        let number = random.random_range(0..samples.len());
+        let (kind, mut bytes) = samples[result.filter(|_| case < 3).unwrap_or(number)].clone();
+        let body = if case % 4 == 3 {
+            noise(random)
         } else {
-            let (kind, mut bytes) = samples.choose(&mut random).unwrap().clone();
-            if kind == RESULT {
-                bytes = plain(&door.result());
-            }
-            if random.random_bool(0.9) {
-                damage(&mut bytes, &samples, &mut random);
-            }
-            (kind, framed(bytes))
+            damage(&mut bytes, &samples, random);
+            framed(bytes)
         };
         let mut given = replicas.clone();
-        damage(&mut given, &samples, &mut random);
+        damage(&mut given, &samples, random);
         *door.parcels.lock().unwrap() = given;
-        let from = *[other(), me(), peer(0x80)].choose(&mut random).unwrap();
+        let from = *[other(), me(), peer(0x80)].choose(random).unwrap();
         let begun = Instant::now();
-        door.bring(from, kind, body).await;
+        let is_taken = door.bring(from, kind, body).await;
         let took = begun.elapsed();
-        slowest = slowest.max((took, kind));
-        assert!(took < LONGEST, "{took:?} for {kind} in case {case}");
-        if case % 100 == 0 {
-            door.crawler.pump();
-            door.crawler.save().await;
-            door.lend(2 + case / 100).await;
-        }
+        assert!(took < LONGEST, "{took:?} for {kind}");
+        tally.slowest = tally.slowest.max((took, kind.as_byte()));
+        *tally.taken.entry(kind).or_default() += usize::from(is_taken);
     }
-    println!(
-        "{CASES} messages; the slowest, of kind {}, took {:?}",
-        slowest.1, slowest.0
-    );
-    // All that was taken in can be read again.
+    // All that was taken in is used, and can be read again.
+    door.crawler.pump();
+    door.crawler.hand_in().await;
+    door.crawler.write().await;
+    door.crawler.crash().pump();
+}
+
+/// What came of the messages.
+#[derive(Default)]
+struct Tally {
+    /// The longest time, and the kind of message that took it.
+    slowest: (Duration, u8),
+    /// Messages that were taken, by kind.
+    taken: BTreeMap<Kind, usize>,
+}
+
+#[tokio::test]
+async fn no_message_of_a_stranger_panics_or_takes_long() {
+    let mut random = StdRng::seed_from_u64(SEED);
+    let mut tally = Tally::default();
+    for _ in 0..DOORS {
+        make_noise(&mut random, &mut tally).await;
+    }
+    println!("slowest: {:?}; taken: {:?}", tally.slowest, tally.taken);
+    // Most are refused; those that are not reach the crawler.
+    assert!(tally.taken.values().sum::<usize>() > DOORS * CASES_OF_A_DOOR / 20);
+}
+
+#[tokio::test]
+#[ignore = "defence is not built yet"]
+async fn the_largest_numbers_of_a_helper_are_borne() {
+    let mut door = Door::new().await;
+    door.crawler.totals.bytes = 1;
+    let LoanResult { fetch, answer } = door.result();
+    let LoanAnswer::Page {
+        outcome,
+        page: Some(page),
+        ..
+    } = answer
+    else {
+        panic!("a page was lent");
+    };
+    let answer = LoanAnswer::Page {
+        outcome,
+        effort: Effort {
+            took: Duration::MAX,
+            bytes: u64::MAX,
+        },
+        page: Some(LentPage {
+            link_count: u64::MAX,
+            bytes: u64::MAX,
+            millis: u64::MAX,
+            ..page
+        }),
+    };
+    let result = plain(&LoanResult { fetch, answer });
+    assert!(door.bring(other(), RESULT, framed(result)).await);
     door.crawler.save().await;
-    let mut crawler = door.crawler.crash();
-    crawler.pump();
-    crawler.save().await;
+    assert_eq!(door.crawler.waiting(&door.lent.url.domain()), [""; 0]);
+}
+
+#[tokio::test]
+#[ignore = "defence is not built yet"]
+async fn the_greatest_depth_of_a_replica_is_borne() {
+    let mut crawler = TestCrawler::alone();
+    let (own, giver) = (crawler.own(0), TestPeer::settled([other(), me()]).0);
+    let deepest = Pending {
+        depth: u16::MAX,
+        ..waiting_url(&own, 1)
+    };
+    giver.hold(&own, &versions(&[(other(), 3)]), 0);
+    let mut commit = Commit::new();
+    commit.put_pending(&own, &deepest);
+    giver.store.apply(&commit).unwrap();
+    let replica = Replica::read(&giver.store, &own).unwrap().unwrap();
+    crawler.adopt_replica(&own, replica).await;
+    let redirect = Outcome::Redirect(url(&own, 2));
+    crawler.fetched(&deepest, redirect).await;
 }
