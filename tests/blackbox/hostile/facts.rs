@@ -70,7 +70,7 @@ fn nowhere() -> Fact {
 }
 
 /// Every page was asked for, and somebody kept it.
-async fn nothing_is_hidden(mut victims: Victims) {
+async fn nothing_is_hidden(victims: Victims) {
     let missed = victims.crawl(PATIENCE).await;
     let all = victims.toy.web.truth().expected_total();
     let unkept = victims.unkept().await;

@@ -128,17 +128,14 @@ async fn a_member_that_floods_a_queue_keeps_out_no_honest_link() {
     let victim = &victims.peers[0];
     let port = victims.toy.web.http_port();
     let mut urls = owned_urls("flood", port);
+    let first = batch(urls.by_ref().take(1));
+    let heard = patience::look(Duration::from_secs(10), async || {
+        flooder.tell(victim.id, LINKS, &first).await.ok()
+    });
+    heard.await.expect("a member may send links");
     let (mut acknowledged, mut declined) = (0, 0);
     for _ in 0..QUOTA.div_ceil(LinkBatch::MAX_LINKS) + 2 {
-        let links = urls.by_ref().take(LinkBatch::MAX_LINKS).map(|url| Link {
-            url,
-            depth: 1,
-            target: Default::default(),
-        });
-        let batch = LinkBatch {
-            crawl: CrawlId::OPEN,
-            links: links.collect(),
-        };
+        let batch = batch(urls.by_ref().take(LinkBatch::MAX_LINKS));
         let answer = flooder
             .ask::<messages::LinksAnswer>(victim.id, LINKS, &batch)
             .await;
@@ -170,6 +167,18 @@ async fn a_member_that_floods_a_queue_keeps_out_no_honest_link() {
     );
     assert!(honest * 100 >= HONEST as u64 * 99, "{honest} of {HONEST}");
     assert!(flood as usize * 20 <= QUOTA, "{flood} of {QUOTA}");
+}
+
+fn batch(urls: impl Iterator<Item = PageUrl>) -> LinkBatch {
+    let link = |url| Link {
+        url,
+        depth: 1,
+        target: Default::default(),
+    };
+    LinkBatch {
+        crawl: CrawlId::OPEN,
+        links: urls.map(link).collect(),
+    }
 }
 
 /// URLs of the domains that the first victim owns, 32 for each.

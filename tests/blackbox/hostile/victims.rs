@@ -9,7 +9,7 @@ use crate::{
     toy::Toy,
 };
 use apoidea_model::{Domain, PageUrl, PeerId};
-use apoidea_peer::{DomainRow, NetworkStatus, State, USER_AGENT};
+use apoidea_peer::{DomainRow, NetworkStatus, State, Status, USER_AGENT};
 use apoidea_toyweb::{Builder, Visit};
 use futures::future::join_all;
 use reqwest::Method;
@@ -25,6 +25,8 @@ use std::{
 
 /// For forming a ring, on a busy machine.
 const RING_PATIENCE: Duration = Duration::from_secs(30);
+/// For writing what is under way.
+const REST_PATIENCE: Duration = Duration::from_secs(20);
 /// With everybody idle and nothing asked for so long, the crawl is over.
 const QUIET: Duration = Duration::from_secs(4);
 
@@ -195,25 +197,21 @@ impl Victims {
         self.missed()
     }
 
-    /// Stops all of them in good order.
-    pub async fn stop(&mut self) -> Vec<PathBuf> {
-        let peers = self.peers.drain(..);
-        let stopped = peers.map(|Victim { process, data, .. }| async move {
-            process.stop().await;
-            data
-        });
-        join_all(stopped).await
-    }
-
-    /// Stops all of them; gives the pages that they asked for and none of them has kept.
-    pub async fn unkept(&mut self) -> Vec<PageUrl> {
+    /// The pages that the victims asked for and none of them has kept. They end by this.
+    pub async fn unkept(self) -> Vec<PageUrl> {
+        for Victim { process, .. } in &self.peers {
+            let rests = |status: &Status| status.outbox + status.processing == 0;
+            process.wait("all is written", REST_PATIENCE, rests).await;
+        }
         let asked: BTreeSet<String> = self.visits().iter().map(Visit::url).collect();
-        let folders = self.stop().await;
-        let archives: Vec<Archived> = folders.iter().map(|data| Archived::of(data)).collect();
+        let kill = |Victim { process, data, .. }| {
+            process.kill();
+            Archived::of(&data)
+        };
+        let archives: Vec<Archived> = self.peers.into_iter().map(kill).collect();
         let is_kept = |url: &PageUrl| {
-            archives
-                .iter()
-                .any(|archive| archive.responses.contains_key(url))
+            let mut archives = archives.iter();
+            archives.any(|archive| archive.responses.contains_key(url))
         };
         let pages = self.toy.web.truth().must_keep();
         pages
