@@ -75,7 +75,7 @@ fn framed(mut plain: Vec<u8>) -> Bytes {
 
 impl Door {
     async fn new() -> Self {
-        let (peer, inbox) = TestPeer::settled([me(), other()]);
+        let (peer, inbox) = TestPeer::owner([me(), other()]);
         let mut crawler = TestCrawler::in_swarm();
         let lent = crawler.lent(&crawler.own(0)).await;
         let parcels = Arc::new(Mutex::new(Vec::new()));
@@ -347,7 +347,7 @@ async fn the_largest_numbers_of_a_helper_are_borne() {
 #[ignore = "defence is not built yet"]
 async fn the_greatest_depth_of_a_replica_is_borne() {
     let mut crawler = TestCrawler::alone();
-    let (own, giver) = (crawler.own(0), TestPeer::settled([other(), me()]).0);
+    let (own, giver) = (crawler.own(0), TestPeer::owner([other(), me()]).0);
     let deepest = Pending {
         depth: u16::MAX,
         ..waiting_url(&own, 1)
