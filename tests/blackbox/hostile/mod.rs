@@ -4,7 +4,8 @@
 //! It is a *stranger* with a key and a connection only, or a *member* with a place on the ring. It
 //! chooses its place by trying keys. The [`victims`] are real peers in processes of their own. Each
 //! other file holds one family of attacks. A test judges by what the web's servers saw, and by what
-//! the victims kept.
+//! the victims kept. That nothing happens can only be seen by waiting: such tests wait a few
+//! seconds, and see first that what is allowed does happen.
 
 mod drops;
 mod facts;

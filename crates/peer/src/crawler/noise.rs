@@ -94,7 +94,8 @@ impl Door {
         }
     }
 
-    /// Brings a message and lets the crawler do what it says. Gives whether it was taken.
+    /// Brings a message and lets the crawler do what it says. Gives whether it was taken, or not
+    /// refused so far.
     async fn bring(&mut self, from: PeerId, kind: Kind, body: Bytes) -> bool {
         let request = Request { kind, body };
         let mut answer = self.service.answer(from, request);
