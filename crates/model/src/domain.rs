@@ -32,9 +32,10 @@ impl Domain {
         &self.0
     }
 
-    /// The domain's place on the ring, which decides its owner.
+    /// The domain's place on the ring, which decides its owner. All hosts of a site have one: names
+    /// below a site are made at will, and must not spread over all peers.
     pub fn key(&self) -> Key {
-        Key::hash(self.as_str())
+        Key::hash(self.site())
     }
 
     /// The site this host is part of: the name directly below its public suffix (`www.a.co.uk` →
@@ -154,6 +155,21 @@ mod tests {
             ("127.0.0.1", "127.0.0.1"),
         ] {
             assert_eq!(host.parse::<Domain>().unwrap().site(), site);
+        }
+    }
+
+    #[test]
+    fn all_hosts_of_a_site_have_one_place_on_the_ring() {
+        let key = |host: &str| host.parse::<Domain>().unwrap().key();
+        assert_eq!(key("a.b.example.com"), key("example.com"));
+        assert_eq!(key("WWW.example.co.uk."), key("blog.example.co.uk"));
+        for (one, other) in [
+            ("a.example.com", "a.example.org"),
+            ("alice.github.io", "bob.github.io"),
+            ("192.0.2.1", "192.0.2.2"),
+            ("[2001:db8::1]", "[2001:db8::2]"),
+        ] {
+            assert_ne!(key(one), key(other), "{one} and {other}");
         }
     }
 
