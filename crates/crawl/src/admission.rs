@@ -83,6 +83,8 @@ pub enum DropReason {
     Exhausted,
     /// The queue is full of more important ones.
     Overflow,
+    /// Its host is new, and its site has too many hosts that never answered.
+    CrowdedSite,
 }
 
 /// A link that enters the queue.

@@ -6,8 +6,8 @@
 
 use crate::{
     ReadError,
-    domains::domain_prefix,
-    parked, seen_log,
+    domains::{domain_prefix, parse_domain},
+    parked, seen_log, sites,
     tables::{Table, Tables},
     values,
 };
@@ -116,9 +116,17 @@ impl Commit {
 }
 
 /// The consequences of a commit for what is stored already: the keys of forgotten domains, the
-/// order of the parked ones, the chunks of seen logs, the counters. No key is in both.
+/// order of the parked ones, the hosts of each site, the chunks of seen logs, the counters. No key
+/// is in both.
 #[derive(Default)]
 pub(crate) struct Consequences([Changes; Table::ALL.len()]);
+
+/// Keys that a table gains and loses with a commit.
+#[derive(Default)]
+struct Turnover {
+    gained: Vec<UserKey>,
+    lost: Vec<UserKey>,
+}
 
 impl Consequences {
     pub(crate) fn of(commit: &Commit, tables: &Tables, number: u64) -> Result<Self, ReadError> {
@@ -130,8 +138,11 @@ impl Consequences {
             all.append_seen(commit, tables, (domain, hashes), number)?;
         }
         all.order_parked(commit, tables)?;
-        all.count(commit, tables, Table::Domains, values::DOMAINS)?;
-        all.count(commit, tables, Table::Outbox, values::OUTBOX)?;
+        let domains = all.turnover(commit, tables, Table::Domains)?;
+        all.count(tables, &domains, values::DOMAINS)?;
+        all.order_by_site(&domains)?;
+        let outbox = all.turnover(commit, tables, Table::Outbox)?;
+        all.count(tables, &outbox, values::OUTBOX)?;
         all.put(
             Table::Values,
             values::COMMITS.into(),
@@ -201,24 +212,44 @@ impl Consequences {
         Ok(())
     }
 
-    /// Keeps the number of a table's keys.
-    fn count(
-        &mut self,
+    /// The keys that a table gains and loses.
+    fn turnover(
+        &self,
         commit: &Commit,
         tables: &Tables,
         table: Table,
-        name: &str,
-    ) -> Result<(), ReadError> {
-        let stored = tables.space(Table::Values).get(name)?;
-        let mut count = values::decode_counter(name, stored.as_deref())?;
+    ) -> Result<Turnover, ReadError> {
+        let mut turnover = Turnover::default();
         for (key, value) in self.all_changes(commit, table) {
             match (tables.space(table).contains_key(key)?, value.is_some()) {
-                (false, true) => count += 1,
-                (true, false) => count = count.saturating_sub(1),
+                (false, true) => turnover.gained.push(key.clone()),
+                (true, false) => turnover.lost.push(key.clone()),
                 _ => {}
             }
         }
+        Ok(turnover)
+    }
+
+    /// Keeps the number of a table's keys.
+    fn count(&mut self, tables: &Tables, turnover: &Turnover, name: &str) -> Result<(), ReadError> {
+        let stored = tables.space(Table::Values).get(name)?;
+        let count = values::decode_counter(name, stored.as_deref())?;
+        let count = count + turnover.gained.len() as u64;
+        let count = count.saturating_sub(turnover.lost.len() as u64);
         self.put(Table::Values, name.into(), count.to_be_bytes().into());
+        Ok(())
+    }
+
+    /// Keeps the index by site in step with the domains.
+    fn order_by_site(&mut self, domains: &Turnover) -> Result<(), ReadError> {
+        for key in &domains.gained {
+            let entry = sites::key(&parse_domain(key)?);
+            self.put(Table::Sites, entry.into(), UserValue::from([]));
+        }
+        for key in &domains.lost {
+            let entry = sites::key(&parse_domain(key)?);
+            self.0[Table::Sites as usize].insert(entry.into(), None);
+        }
         Ok(())
     }
 

@@ -19,6 +19,7 @@ mod private_folder;
 mod queue;
 mod read_error;
 mod seen_log;
+mod sites;
 mod store;
 mod tables;
 mod values;

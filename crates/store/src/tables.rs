@@ -52,6 +52,8 @@ pub(crate) struct Tables {
 pub(crate) enum Table {
     /// Domain → state.
     Domains,
+    /// Site, domain → nothing.
+    Sites,
     /// Domain, slot → URL.
     Queue,
     /// Wake time, domain → nothing.
@@ -73,8 +75,9 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    pub(crate) const ALL: [Table; 10] = [
+    pub(crate) const ALL: [Table; 11] = [
         Table::Domains,
+        Table::Sites,
         Table::Queue,
         Table::Parked,
         Table::Wakes,
@@ -89,6 +92,7 @@ impl Table {
     fn name(self) -> &'static str {
         match self {
             Table::Domains => "domains",
+            Table::Sites => "sites",
             Table::Queue => "queue",
             Table::Parked => "parked",
             Table::Wakes => "wakes",

@@ -6,14 +6,14 @@
 
 use crate::{
     config::CrawlConfig,
-    crawler::seen_cache::SeenCache,
+    crawler::{seen_cache::SeenCache, site_census::SiteCensus},
     page::recent_links::RecentLinks,
     report::status::Totals,
     state_codec::{decode_state, encode_state},
 };
 use apoidea_crawl::{
     Admission, BreadthFirst, Company, Contactable, Counters, Decision, DomainState, DropReason,
-    Event, Frontier, Ledger, Quotas, Reductions, Refusals, Scope, Versions,
+    Event, Frontier, Ledger, Quotas, Reductions, Refusals, Scope, Shares, Versions,
 };
 use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PageUrl, PeerId, Pending, Slot, Time};
 use apoidea_store::{Commit, CommitError, ReadError, Store};
@@ -30,7 +30,9 @@ const TAG_BITS: u32 = 12;
 pub(crate) struct Admitter {
     store: Store,
     seen: SeenCache,
+    sites: SiteCensus,
     quotas: Quotas,
+    shares: Shares,
     scope: Scope,
     next_sequence: u64,
     tag: u64,
@@ -89,7 +91,9 @@ impl Admitter {
         };
         Ok(Admitter {
             seen: SeenCache::new(store.clone(), config),
+            sites: SiteCensus::default(),
             store,
+            shares: Shares::new(quotas.queued_total),
             quotas,
             scope: Scope::new(contactable, refusals, config.only.clone()),
             next_sequence: first,
@@ -112,9 +116,9 @@ impl Admitter {
         self.scope.check(url, now).is_ok()
     }
 
-    /// Does the volunteer refuse this domain, or one that it is part of?
-    pub(crate) fn is_refused_by_hand(&self, domain: &Domain) -> bool {
-        self.scope.is_refused_by_hand(domain)
+    /// Must this peer not contact the domain itself?
+    pub(crate) fn is_refused(&self, domain: &Domain) -> bool {
+        self.scope.is_refused(domain)
     }
 
     /// Whether links to domains refused by hand are admitted all the same, for neighbours to fetch.
@@ -136,8 +140,7 @@ impl Admitter {
         now: Time,
     ) -> Result<(), AdmitError> {
         if let Err(unknown) = batch.crawl.check() {
-            let dropped = batch.links.iter();
-            dropped.for_each(|link| note_dropped(link, unknown.into(), context));
+            drop_all(&batch.links, unknown.into(), context);
             return Ok(());
         }
         let mut by_domain: BTreeMap<Domain, Vec<Link>> = BTreeMap::new();
@@ -152,9 +155,7 @@ impl Admitter {
             // go.
             match self.scope.check_domain(&domain).map_err(DropReason::from) {
                 Ok(()) => self.admit_in_portions(&domain, links, context, now)?,
-                Err(reason) => links
-                    .iter()
-                    .for_each(|link| note_dropped(link, reason, context)),
+                Err(reason) => drop_all(&links, reason, context),
             }
         }
         Ok(())
@@ -180,6 +181,16 @@ impl Admitter {
         self.queued = self.queued.saturating_sub(urls);
     }
 
+    /// New URLs that another peer may still bring.
+    pub(crate) fn room_for(&self, sender: PeerId, now: Time) -> u64 {
+        self.shares.room(sender, now)
+    }
+
+    /// Another peer has brought so many new URLs.
+    pub(crate) fn note_brought(&mut self, sender: PeerId, urls: u64, now: Time) {
+        self.shares.fill(sender, urls, now);
+    }
+
     /// Changes how much memory the seen-filters may take.
     pub(crate) fn set_seen_budget(&mut self, bytes: usize) {
         self.seen.set_budget(bytes);
@@ -199,6 +210,10 @@ impl Admitter {
                 Some(state) => (None, state.counters, state.reductions.clone()),
                 None => {
                     let state = self.load_state(domain)?;
+                    if is_new(&state) && !self.sites.has_room(&self.store, domain, now)? {
+                        drop_all(&links, DropReason::CrowdedSite, context);
+                        return Ok(());
+                    }
                     let (counters, reductions) = (state.counters, state.reductions.clone());
                     (Some(state), counters, reductions)
                 }
@@ -314,7 +329,10 @@ impl Admitter {
         let wake = match state {
             None => None,
             Some(mut state) => {
-                *context.owned += u64::from(state.versions == Versions::default());
+                if is_new(&state) {
+                    *context.owned += 1;
+                    self.sites.note_new(domain);
+                }
                 state.admitted(&urls, decision.evicted.len() as u64, overflowed);
                 let advance = |tenure| Ok::<_, AdmitError>(state.versions.advance(tenure));
                 let change = context.ledger.change(domain, advance)?;
@@ -399,6 +417,17 @@ pub(crate) fn park(commit: &mut Commit, domain: &Domain, wake: Time) {
     } else {
         commit.park(domain, wake)
     }
+}
+
+/// Was nothing known of the domain before?
+fn is_new(state: &DomainState) -> bool {
+    state.versions == Versions::default()
+}
+
+fn drop_all(links: &[Link], reason: DropReason, context: &mut AdmitContext<'_>) {
+    links
+        .iter()
+        .for_each(|link| note_dropped(link, reason, context));
 }
 
 /// A link that is decided for good need not be looked at again when the next page has it.

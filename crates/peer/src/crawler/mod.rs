@@ -30,6 +30,7 @@ mod recovering;
 mod refusing;
 mod saving;
 mod seen_cache;
+mod site_census;
 mod starting;
 mod stopping;
 mod taking;

@@ -91,6 +91,7 @@ pub fn dropped(reason: DropReason) -> &'static str {
         DropReason::Seen => "seen",
         DropReason::Exhausted => "domain has had its share",
         DropReason::Overflow => "queue full",
+        DropReason::CrowdedSite => "site has too many hosts",
     }
 }
 
