@@ -3,6 +3,7 @@
 //! A page's links and its wishes about robots are read here; time and randomness are
 //! passed in.
 
+mod address_clock;
 mod admission;
 mod contactable;
 mod directives;
@@ -31,6 +32,7 @@ mod sitemap;
 mod traps;
 mod versions;
 
+pub use address_clock::{AddressClock, AddressWish, Grant};
 pub use admission::{Admission, Admitted, Decision, DropReason, Quotas};
 pub use contactable::{ContactRefused, Contactable};
 pub use directives::{Directives, Permission};
