@@ -9,20 +9,26 @@ mod address;
 mod config;
 mod event;
 mod host;
+mod turns;
 mod window;
 
 pub use config::FrontierConfig;
 pub use event::{Action, Connection, Event, FetchReport};
+pub use turns::Clock;
 
-use crate::{DomainState, Effort, Origin, Pace, Settlement, Step, Tenure, robots::Access};
+use crate::{
+    AddressWish, Company, DomainState, Effort, Grant, Origin, Pace, Settlement, Step, Tenure,
+    robots::Access,
+};
 use address::Addresses;
-use apoidea_model::{Domain, PageId, Pending, Slot, Time};
+use apoidea_model::{Domain, PageId, Pending, Slot, Time, is_global};
 use host::{Activity, Choice, FAR, Host, Place, Plan, Pressure};
 use std::{
     collections::{HashMap, VecDeque},
     net::IpAddr,
     time::Duration,
 };
+use turns::Spacing;
 
 /// The domains in memory and what to do about them next.
 #[derive(Debug)]
@@ -41,6 +47,8 @@ pub struct Frontier {
     /// Sum of the weights of the residents that stay.
     weight: usize,
     fetching: usize,
+    /// Are there other peers that may ask the same addresses?
+    company: Company,
     waking: Waking,
     /// The time at which the first parked domain wakes, as far as known.
     next_wake: Time,
@@ -73,6 +81,7 @@ impl Frontier {
             leaving: VecDeque::new(),
             weight: 0,
             fetching: 0,
+            company: Company::None,
             waking: Waking::No,
             next_wake: Time::ZERO,
         }
@@ -230,6 +239,27 @@ impl Frontier {
     /// up either.
     pub fn set_fetches(&mut self, fetches: usize) {
         self.config.fetches = fetches;
+    }
+
+    /// Without company this peer keeps the clocks of all addresses itself; in company the ring's
+    /// clocks are asked.
+    pub fn set_company(&mut self, company: Company) {
+        self.company = company;
+    }
+
+    /// The addresses whose clocks are to be asked now: those at which hosts wait for a turn that is
+    /// not granted, or whose grant is to be renewed. Answer with [`Self::granted`].
+    pub fn address_wishes(&mut self, now: Time) -> Vec<AddressWish> {
+        match self.company {
+            Company::None => Vec::new(),
+            Company::Neighbours => self.addresses.wishes(now),
+        }
+    }
+
+    /// The answer to a wish that was put at the time `asked`; without one the address is asked
+    /// slowly.
+    pub fn granted(&mut self, address: IpAddr, grant: Option<Grant>, asked: Time) {
+        self.addresses.granted(address, grant, asked);
     }
 
     /// Changes how many domains may be in memory; those beyond are parked when it would be their
@@ -450,8 +480,8 @@ impl Frontier {
         match host.choose(now) {
             Choice::Ask(origin) => {
                 host.activity = Activity::Robots(origin);
-                let gap = host.pace().per_address();
-                self.begin(address, gap, now);
+                let pace = host.pace();
+                self.begin(address, pace, now);
                 let url = origin.robots_url(&domain);
                 Some(Action::FetchRobots {
                     domain,
@@ -495,8 +525,8 @@ impl Frontier {
                 limit,
             });
         }
-        let gap = host.pace().per_address();
-        self.begin(address, gap, now);
+        let pace = host.pace();
+        self.begin(address, pace, now);
         Some(Action::Fetch {
             domain,
             pending,
@@ -505,9 +535,20 @@ impl Frontier {
         })
     }
 
-    fn begin(&mut self, address: IpAddr, gap: Duration, now: Time) {
+    fn begin(&mut self, address: IpAddr, pace: Pace, now: Time) {
         self.fetching += 1;
-        self.addresses.start(address, now, gap);
+        let clock = self.clock(address, pace);
+        self.addresses.start(address, now, Spacing { pace, clock });
+    }
+
+    /// The keeper of an address's clock. An address without a delay needs none.
+    fn clock(&self, address: IpAddr, pace: Pace) -> Clock {
+        match self.company {
+            Company::None => Clock::Own,
+            Company::Neighbours if pace.per_address().is_zero() => Clock::Own,
+            Company::Neighbours if is_global(address) => Clock::Ring,
+            Company::Neighbours => self.config.private_clock,
+        }
     }
 
     fn wake(&mut self, now: Time) -> Option<Action> {

@@ -76,6 +76,12 @@ pub struct Pace {
     back_off: Duration,
 }
 
+impl Default for Pace {
+    fn default() -> Self {
+        Pace::GLOBAL
+    }
+}
+
 impl Pace {
     /// For all addresses of the Internet, and for hosts whose address is not known.
     pub const GLOBAL: Pace = Pace {
@@ -125,6 +131,11 @@ impl Pace {
         let asked = crawl_delay.unwrap_or_default().min(Robots::MAX_CRAWL_DELAY);
         fair.clamp(self.delay, HOST_DELAY_MAX.max(self.delay))
             .max(asked)
+    }
+
+    /// Least time between two requests to one host.
+    pub fn per_host(self) -> Duration {
+        self.delay
     }
 
     /// Least time between two requests to the address.

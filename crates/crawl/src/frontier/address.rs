@@ -2,8 +2,10 @@
 //!
 //! An address may be asked once in a while whatever the host; so the addresses are ordered by the
 //! time at which both the address and its first host are ready, and a crowded address costs no more
-//! than a lonely one.
+//! than a lonely one. How often that is, this peer decides alone or is told ([`Turns`]).
 
+use super::turns::{Spacing, Turns};
+use crate::{AddressWish, Grant};
 use apoidea_model::{Domain, Time};
 use std::{
     cmp::Reverse,
@@ -24,8 +26,8 @@ pub(super) struct Addresses {
 
 #[derive(Debug, Default)]
 struct Address {
-    /// The time at which it may be asked again.
-    next: Time,
+    /// The requests of this peer.
+    turns: Turns,
     /// Up to when turns were promised to hosts that found it crowded.
     promised: Time,
     /// Waiting hosts, by when they may be asked.
@@ -36,6 +38,8 @@ struct Address {
 
 /// Turns are promised at most so far ahead.
 const PROMISE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Wishes that are put to the clocks at a time; the others follow a second later.
+const MAX_WISHES: usize = 512;
 
 impl Addresses {
     /// Lets a host wait for its turn, not earlier than `ready`.
@@ -59,16 +63,41 @@ impl Addresses {
         self.order.first().map_or(Time::NEVER, |&(due, _)| due)
     }
 
-    /// A request to the address begins: the next may follow after `gap`.
-    pub(super) fn start(&mut self, address: IpAddr, now: Time, gap: Duration) {
-        self.change(address, |known| known.next = known.next.max(now + gap));
+    /// A request to the address begins.
+    pub(super) fn start(&mut self, address: IpAddr, now: Time, spacing: Spacing) {
+        self.change(address, |known| known.turns.start(spacing, now));
+    }
+
+    /// The wishes to be put to the clocks of addresses now.
+    pub(super) fn wishes(&mut self, now: Time) -> Vec<AddressWish> {
+        let waiting: Vec<IpAddr> = self.order.iter().map(|(_, address)| *address).collect();
+        let wishes = waiting.into_iter().filter_map(|address| {
+            let known = self.known.get(&address)?;
+            if !known.turns.is_due(now) {
+                return None;
+            }
+            let wanted = self.change(address, |known| {
+                let hosts = known.hosts.len();
+                known.turns.wish(hosts, now)
+            })?;
+            Some(AddressWish { address, wanted })
+        });
+        wishes.take(MAX_WISHES).collect()
+    }
+
+    /// The answer to a wish of the time `asked`; none came if there is none.
+    pub(super) fn granted(&mut self, address: IpAddr, grant: Option<Grant>, asked: Time) {
+        if self.known.contains_key(&address) {
+            self.change(address, |known| known.turns.granted(grant, asked));
+        }
     }
 
     /// The turn of a host that begins to wait now.
     pub(super) fn expected(&self, address: IpAddr, now: Time, gap: Duration) -> Time {
         self.known.get(&address).map_or(now, |known| {
             let waiting = u32::try_from(known.hosts.len()).unwrap_or(u32::MAX);
-            known.next.max(now) + gap.saturating_mul(waiting)
+            let gap = known.turns.usual_gap(gap);
+            known.turns.next().max(now) + gap.saturating_mul(waiting)
         })
     }
 
@@ -82,6 +111,7 @@ impl Addresses {
         gap: Duration,
     ) -> Time {
         self.change(address, |known| {
+            let gap = known.turns.usual_gap(gap);
             known.promised = (known.promised.max(earliest) + gap).min(now + PROMISE_MAX);
             known.promised
         })
@@ -110,8 +140,11 @@ impl Addresses {
         };
         let result = change(known);
         let (list, key) = match known.hosts.peek() {
-            Some(Reverse((ready, _))) => (&mut self.order, known.next.max(*ready)),
-            None => (&mut self.idle, known.next.max(known.promised)),
+            Some(Reverse((ready, _))) => (&mut self.order, known.turns.next().max(*ready)),
+            None => {
+                let until = known.turns.next().max(known.turns.ends());
+                (&mut self.idle, until.max(known.promised))
+            }
         };
         known.key = key;
         list.insert((key, address));
@@ -129,8 +162,17 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Pace, frontier::turns::Clock};
 
     const GAP: Duration = Duration::from_secs(2);
+    const OWN: Spacing = Spacing {
+        pace: Pace::GLOBAL,
+        clock: Clock::Own,
+    };
+    const RING: Spacing = Spacing {
+        pace: Pace::GLOBAL,
+        clock: Clock::Ring,
+    };
     const START: Time = Time::from_millis(10_000);
 
     fn address(last: u8) -> IpAddr {
@@ -152,7 +194,7 @@ mod tests {
             addresses.pop_due(START),
             Some((address(1), host("a.example"), START))
         );
-        addresses.start(address(1), START, GAP);
+        addresses.start(address(1), START, OWN);
         assert_eq!(addresses.pop_due(START), None);
         assert_eq!(addresses.next_due(), START + GAP / 2);
         assert_eq!(addresses.pop_due(START + GAP).unwrap().1, host("c.example"));
@@ -163,12 +205,57 @@ mod tests {
     #[test]
     fn an_address_is_remembered_until_it_may_be_asked_again() {
         let mut addresses = Addresses::default();
-        addresses.start(address(1), START, GAP);
+        addresses.start(address(1), START, OWN);
         addresses.enqueue(address(1), host("a.example"), START);
         assert_eq!(addresses.pop_due(START + GAP / 2), None);
         assert!(addresses.pop_due(START + GAP).is_some());
         assert_eq!(addresses.pop_due(START + GAP * 2), None);
         assert_eq!(addresses.len(), 0);
+    }
+
+    #[test]
+    fn a_granted_interval_takes_the_place_of_the_delay() {
+        let mut addresses = Addresses::default();
+        for name in ["a.example", "b.example", "c.example"] {
+            addresses.enqueue(address(1), host(name), START);
+        }
+        assert_eq!(addresses.wishes(START), [], "the first request is free");
+        addresses.pop_due(START).unwrap();
+        addresses.start(address(1), START, RING);
+        let wished = addresses.wishes(START);
+        let wanted = Duration::from_millis(2500);
+        assert_eq!(
+            wished,
+            [AddressWish {
+                address: address(1),
+                wanted
+            }]
+        );
+        assert_eq!(addresses.wishes(START), [], "it is asked once");
+        assert!(addresses.next_due() > START + GAP * 3);
+        let (interval, term) = (GAP * 3, GAP * 120);
+        addresses.granted(address(1), Some(Grant::Every { interval, term }), START);
+        assert_eq!(addresses.next_due(), START + interval);
+        let crowd = addresses.expected(address(1), START, GAP);
+        assert_eq!(crowd, START + interval * 3);
+        assert_eq!(addresses.wishes(START + term / 2).len(), 1, "it is renewed");
+    }
+
+    #[test]
+    fn a_grant_is_remembered_for_its_term() {
+        let mut addresses = Addresses::default();
+        addresses.start(address(1), START, RING);
+        addresses.enqueue(address(1), host("a.example"), START);
+        addresses.wishes(START);
+        let (interval, term) = (GAP, GAP * 120);
+        addresses.granted(address(1), Some(Grant::Every { interval, term }), START);
+        assert!(addresses.pop_due(START + GAP).is_some());
+        assert_eq!(addresses.pop_due(START + term / 2), None);
+        assert_eq!(addresses.len(), 1);
+        assert_eq!(addresses.pop_due(START + term), None);
+        assert_eq!(addresses.len(), 0);
+        addresses.granted(address(2), None, START);
+        assert_eq!(addresses.len(), 0, "an answer makes no address known");
     }
 
     #[test]

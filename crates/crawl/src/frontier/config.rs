@@ -1,5 +1,6 @@
 //! The frontier's limits.
 
+use super::Clock;
 use crate::PrivatePace;
 
 /// The frontier's limits.
@@ -13,6 +14,9 @@ pub struct FrontierConfig {
     pub window: usize,
     /// The pace in the operator's own networks.
     pub private: PrivatePace,
+    /// The keeper of the clocks of addresses in those networks. Global addresses have the ring's
+    /// whenever there are other peers.
+    pub private_clock: Clock,
 }
 
 impl Default for FrontierConfig {
@@ -27,6 +31,8 @@ impl Default for FrontierConfig {
             // A minute and a half of work, so that the disk is asked rarely.
             window: 16,
             private: PrivatePace::default(),
+            // Addresses of an operator's network mean nothing to others, and are not their business.
+            private_clock: Clock::Own,
         }
     }
 }
