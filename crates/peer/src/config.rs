@@ -100,6 +100,9 @@ pub struct CrawlConfig {
     pub private_delay_ms: Bounded<0, 3_600_000>,
     /// Least time between two requests to one private address, in milliseconds.
     pub private_address_delay_ms: Bounded<0, 3_600_000>,
+    /// Let all peers together ask a private address no faster than one. Its clock is then kept by
+    /// some peer of the swarm, which so learns the address: only where all peers are the operator's.
+    pub share_private_addresses: bool,
     /// Least wait after 429, 503 and failures of private hosts, in milliseconds.
     pub private_backoff_ms: Bounded<0, 86_400_000>,
     /// Name servers; empty means those of the system.
@@ -128,6 +131,7 @@ impl Default for CrawlConfig {
             private_networks: Vec::new(),
             private_delay_ms: Bounded(1000),
             private_address_delay_ms: Bounded(500),
+            share_private_addresses: false,
             private_backoff_ms: Bounded(300_000),
             dns: Vec::new(),
             trusted_certificates: Vec::new(),

@@ -18,6 +18,7 @@ use crate::{
         content::{ContentIndex, ContentQueue, LocalIndex},
         news::PageNews,
         process::Processor,
+        proof::Prover,
     },
     report::{
         page_feed::PageFeed,
@@ -26,11 +27,13 @@ use crate::{
     },
     sink::Sink,
     swarm::{
+        addresses::clocks::AddressClocks,
         content::ring_index::{self, RingIndex},
         lending::borrowed::BorrowedDomains,
         links::courier::Courier,
         orders::Orders,
         replicas::{puller::Puller, sweep::Sweeper, takeover::Takeover},
+        rights::Rights,
         service::{Answering, PeerService},
         tenancy::Tenancy,
     },
@@ -42,7 +45,7 @@ use crate::{
         steward::Steward,
     },
 };
-use apoidea_crawl::{Frontier, FrontierConfig, Home, PrivatePace, Refusals, politeness};
+use apoidea_crawl::{Clock, Frontier, FrontierConfig, Home, PrivatePace, Refusals, politeness};
 use apoidea_fetch::{Fetcher, Gaps, ResolveError, Resolver, SetupError, Throttle};
 use apoidea_governor::{
     Preferences, SnoozeFor,
@@ -52,7 +55,7 @@ use apoidea_model::PeerId;
 use apoidea_overlay::{ArcChange, SettingOut};
 use apoidea_store::{
     OpenError, Store,
-    archive::{self, Archive, ArchiveError},
+    archive::{self, Archive, ArchiveError, Reader},
 };
 use futures::future::OptionFuture;
 use std::{
@@ -176,10 +179,13 @@ impl Peer {
         let tenancy = Arc::new(Tenancy::new(overlay.clone()));
         let (news, facts) = mpsc::channel(ring_index::MAX_NEWS);
         let index = Arc::new(LocalIndex::new(store.clone(), news));
+        let reader = archive.as_ref().map(|(folder, _)| Reader::new(folder));
+        let prover = Arc::new(Prover::new(reader));
         let ring_index = RingIndex {
             overlay: overlay.clone(),
             tenancy: tenancy.clone(),
             local: index.clone(),
+            prover: prover.clone(),
         };
         let throttle = Arc::new(Throttle::new());
         let steward = Arc::new(steward(&config, folder, throttle.clone())?);
@@ -192,6 +198,7 @@ impl Peer {
             &config,
             &home,
             folder,
+            overlay.me(),
             Arc::new(ring_index),
             throttle.clone(),
             sink(&findings, |news| Finding::Page(Box::new(news))),
@@ -226,17 +233,21 @@ impl Peer {
             puller: Puller::default(),
             courier: Arc::new(Notify::new()),
             sweep: Arc::new(Notify::new()),
+            clocks: Arc::new(AddressClocks::new(private_pace(&config))),
             findings: findings.clone(),
         };
         service.open(Answering {
             overlay: overlay.clone(),
             store: store.clone(),
             orders: orders.clone(),
+            rights: Rights::new(overlay.clone()),
             tenancy: tenancy.clone(),
             index,
             puller: swarm.puller.clone(),
+            prover,
             large: Default::default(),
             leaving: Default::default(),
+            clocks: swarm.clocks.clone(),
         });
         let mut swarm_tasks = start_swarm(&swarm, &store, &orders, changes);
         swarm_tasks.push(tokio::spawn(ring_index::spread_news(overlay, facts)));
@@ -530,6 +541,7 @@ pub(crate) fn page_work(
     config: &Config,
     home: &Home,
     folder: &Path,
+    me: PeerId,
     index: Arc<dyn ContentIndex>,
     throttle: Arc<Throttle>,
     news: Sink<PageNews>,
@@ -542,10 +554,14 @@ pub(crate) fn page_work(
         address: politeness::ADDRESS_DELAY,
     };
     Ok(PageWork {
+        me,
+        kept: Default::default(),
         fetcher: Fetcher::new(&fetching, contactable.clone(), floors, throttle)?,
         resolver: Resolver::new(&fetching, contactable)?,
         processor: Processor::new(config.archive.keep),
         content: ContentQueue::open(index),
+        helper_robots: Default::default(),
+        helper_turns: Default::default(),
         aside,
         large: Semaphore::new(thread::available_parallelism().map_or(1, NonZero::get)),
         news,
@@ -612,12 +628,21 @@ pub(crate) fn frontier_config(config: &Config) -> FrontierConfig {
     FrontierConfig {
         fetches: crawl.fetches.as_usize(),
         resident: crawl.resident_domains.as_usize(),
-        private: PrivatePace {
-            networks: crawl.private_networks.clone(),
-            delay: crawl.private_delay_ms.as_millis(),
-            per_address: crawl.private_address_delay_ms.as_millis(),
-            back_off: crawl.private_backoff_ms.as_millis(),
+        private: private_pace(config),
+        private_clock: match crawl.share_private_addresses {
+            true => Clock::Ring,
+            false => Clock::Own,
         },
         ..FrontierConfig::default()
+    }
+}
+
+fn private_pace(config: &Config) -> PrivatePace {
+    let crawl = &config.crawl;
+    PrivatePace {
+        networks: crawl.private_networks.clone(),
+        delay: crawl.private_delay_ms.as_millis(),
+        per_address: crawl.private_address_delay_ms.as_millis(),
+        back_off: crawl.private_backoff_ms.as_millis(),
     }
 }

@@ -13,6 +13,9 @@ use std::time::Duration;
 /// Without a grant, an address among several peers is asked once in so many of its delays: once a
 /// minute on the Internet.
 const SLOW: u32 = 30;
+/// And with any answer at least once in so many: once in an hour. A clock that lies silences no
+/// address.
+const LEAST: u32 = 1800;
 /// A clock that does not answer is asked again after so many delays.
 const RETRY: u32 = 15;
 
@@ -82,10 +85,11 @@ impl Turns {
             (Clock::Ring, Share::Granted { interval, .. }) => interval.max(delay),
             (Clock::Ring, _) => delay.saturating_mul(SLOW),
         };
-        match (self.spacing.clock, self.share) {
+        let next = match (self.spacing.clock, self.share) {
             (Clock::Ring, Share::Waiting { until }) => until.max(self.last + gap),
             _ => self.last + gap,
-        }
+        };
+        next.min(self.last + delay.saturating_mul(LEAST))
     }
 
     /// The usual time between two requests, as far as known: a clock that was not heard yet is
@@ -252,6 +256,17 @@ mod tests {
         assert_eq!(turns.next(), NOW + wait);
         assert_eq!(turns.wish(1, NOW + wait / 2), None);
         assert!(turns.wish(1, NOW + wait).is_some());
+    }
+
+    #[test]
+    fn a_clock_that_lies_silences_no_address() {
+        let week = Duration::from_secs(7 * 24 * 3600);
+        for grant in [Some(Grant::Wait(week)), every(week.as_secs())] {
+            let mut turns = started();
+            turns.wish(1, NOW);
+            turns.granted(grant, NOW);
+            assert_eq!(turns.next(), NOW + Duration::from_secs(3600));
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The crawler's inbox: everything that the tasks around it report.
 
-use crate::{crawler::writer::WriterNews, page::news::PageNews};
+use crate::{crawler::writer::WriterNews, page::news::PageNews, swarm::addresses::asking::Grants};
 use apoidea_crawl::lending::FetchId;
-use apoidea_model::{Domain, PeerId};
+use apoidea_model::{Domain, PeerId, Time};
 
 /// A report to the crawler.
 #[derive(Debug)]
@@ -21,4 +21,6 @@ pub(crate) enum Finding {
     Taken { helper: PeerId, fetch: FetchId },
     /// An owner knows the result of the fetch that this peer did for it, or cannot be told.
     Returned,
+    /// The clocks of addresses have answered the wishes of the time `asked`, or have not.
+    Granted { asked: Time, grants: Grants },
 }

@@ -71,6 +71,7 @@ impl Crawler {
             false => Company::Neighbours,
         };
         parts.admitter.set_company(company);
+        parts.frontier.set_company(company);
         parts
             .frontier
             .set_resident(squeeze.of(resident, LEAST_RESIDENT));

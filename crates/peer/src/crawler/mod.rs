@@ -37,6 +37,7 @@ mod taking;
 mod telling;
 #[cfg(test)]
 mod testing;
+mod turns;
 pub(crate) mod writer;
 
 pub(crate) use limits::{Limits, UsualSizes};
@@ -59,6 +60,7 @@ use crate::{
         status::{Attention, State, Status, Totals},
     },
     swarm::{
+        addresses::clocks::AddressClocks,
         lending::borrowed::BorrowedDomains,
         links::message::LinksAnswer,
         orders::{Quiescing, SwarmOrder},
@@ -121,6 +123,8 @@ pub(crate) struct SwarmParts {
     pub courier: Arc<Notify>,
     /// Rung when a replica was not reached.
     pub sweep: Arc<Notify>,
+    /// The clocks of addresses that this peer keeps for all.
+    pub clocks: Arc<AddressClocks>,
     /// The crawler's own inbox, for the tasks that it starts.
     pub findings: mpsc::UnboundedSender<Finding>,
 }
@@ -202,6 +206,7 @@ impl Crawler {
                 () = sleep_until(wake) => self.save_if_due().await,
                 _ = every_second.tick() => {
                     self.give_up_overdue().await;
+                    self.ask_for_turns();
                     self.tell_delivered_in_time();
                     self.take_allowance();
                     self.publish(self.state());

@@ -47,6 +47,7 @@ impl Crawler {
             Finding::TurnedAway { helper, fetch } => self.turned_away(helper, fetch),
             Finding::Taken { helper, fetch } => self.note_taken(helper, &fetch),
             Finding::Returned => self.lending.on_returned(),
+            Finding::Granted { asked, grants } => self.take_grants(asked, grants),
         }
     }
 

@@ -596,6 +596,7 @@ fn swarm_parts(ring: &Arc<TestRing>, findings: mpsc::UnboundedSender<Finding>) -
         puller: Puller::default(),
         courier: Arc::new(Notify::new()),
         sweep: Arc::new(Notify::new()),
+        clocks: Default::default(),
         findings,
     }
 }

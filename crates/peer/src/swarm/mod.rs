@@ -5,8 +5,10 @@
 //! Questions about content go to the owner of its hash ([`content`]). Every change to a domain goes
 //! to its replicas, and when the ring moves, peers compare replicas and fetch what they lack, in
 //! the same way for joins, leaves, crashes and returns ([`replicas`]). A peer with too much to do
-//! lends fetches to its neighbours ([`lending`]). [`service`] answers the requests of other peers.
+//! lends fetches to its neighbours ([`lending`]). Peers whose hosts live at one address share its
+//! clock ([`addresses`]). [`service`] answers the requests of other peers.
 
+pub(crate) mod addresses;
 pub(crate) mod content;
 pub(crate) mod lending;
 pub(crate) mod links;

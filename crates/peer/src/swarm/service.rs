@@ -7,7 +7,9 @@ use crate::{
     lock::lock,
     page::content::LocalIndex,
     swarm::{
-        REPLICATION_FACTOR, content, lending, links,
+        REPLICATION_FACTOR,
+        addresses::{self, clocks::AddressClocks},
+        content, lending, links,
         orders::Orders,
         replicas::{self, puller::Puller},
         tenancy::Tenancy,
@@ -48,6 +50,7 @@ pub(crate) struct Answering {
     /// Replicas larger than a frame that a peer is fetching.
     pub large: Mutex<VecDeque<(u64, Domain, Bytes)>>,
     pub leaving: Leaving,
+    pub clocks: Arc<AddressClocks>,
 }
 
 /// The progress of others in taking over from a peer that leaves.
@@ -114,6 +117,9 @@ impl Answering {
             return answer;
         }
         if let Some(answer) = content::answer::answer(self, request) {
+            return answer;
+        }
+        if let Some(answer) = addresses::answer::answer(self, from, request) {
             return answer;
         }
         if let Some(answer) = replicas::answer::answer(self, from, request).await {

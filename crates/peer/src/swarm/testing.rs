@@ -277,6 +277,7 @@ impl TestPeer {
             puller: self.puller.clone(),
             large: Default::default(),
             leaving: Default::default(),
+            clocks: Default::default(),
         });
         service
     }
