@@ -26,6 +26,7 @@ fn simulate_crawl(options: &SimulateOptions, pages: u64) -> anyhow::Result<ExitC
         fetches: usize::try_from(options.fetches)?,
         helpers: usize::try_from(options.helpers)?,
         crashes: 0,
+        addresses: None,
         duration: CRAWL_AT_MOST,
     });
     show(&report, options)?;

@@ -13,6 +13,7 @@ fn crawl(crashes: usize, seed: u64) -> CrawlSimReport {
         fetches: 4,
         helpers: 0,
         crashes,
+        addresses: None,
         duration: Duration::from_secs(24 * 3600),
     });
     println!("{report}");

@@ -97,7 +97,7 @@ impl Addresses {
         self.known.get(&address).map_or(now, |known| {
             let waiting = u32::try_from(known.hosts.len()).unwrap_or(u32::MAX);
             let gap = known.turns.usual_gap(gap);
-            known.turns.next().max(now) + gap.saturating_mul(waiting)
+            known.turns.hoped().max(now) + gap.saturating_mul(waiting)
         })
     }
 

@@ -80,16 +80,23 @@ impl Turns {
             return Time::ZERO;
         }
         let delay = self.spacing.pace.per_address();
+        let least = delay.saturating_mul(LEAST);
         let gap = match (self.spacing.clock, self.share) {
             (Clock::Own, _) => delay,
             (Clock::Ring, Share::Granted { interval, .. }) => interval.max(delay),
+            // It is asked again before the address is.
+            (Clock::Ring, Share::Waiting { .. }) => least,
             (Clock::Ring, _) => delay.saturating_mul(SLOW),
         };
-        let next = match (self.spacing.clock, self.share) {
-            (Clock::Ring, Share::Waiting { until }) => until.max(self.last + gap),
-            _ => self.last + gap,
-        };
-        next.min(self.last + delay.saturating_mul(LEAST))
+        self.last + gap.min(least)
+    }
+
+    /// The same, if the clock then grants something to those who have to wait.
+    pub(super) fn hoped(&self) -> Time {
+        match self.share {
+            Share::Waiting { until } => until.min(self.next()),
+            _ => self.next(),
+        }
     }
 
     /// The usual time between two requests, as far as known: a clock that was not heard yet is
@@ -253,7 +260,8 @@ mod tests {
         turns.wish(1, NOW);
         let wait = Duration::from_secs(100);
         turns.granted(Some(Grant::Wait(wait)), NOW);
-        assert_eq!(turns.next(), NOW + wait);
+        assert_eq!(turns.hoped(), NOW + wait);
+        assert!(turns.next() > NOW + 10 * wait, "it is granted before");
         assert_eq!(turns.wish(1, NOW + wait / 2), None);
         assert!(turns.wish(1, NOW + wait).is_some());
     }

@@ -3,8 +3,8 @@
 
 use super::{outbox::Outbox, replica::Replica, telling::OpenRound};
 use crate::{
-    Admission, BreadthFirst, DomainState, Event, Frontier, FrontierConfig, Ledger, OneIn, Origin,
-    Pages, Quotas, SeenFilter, Tenure,
+    AddressClock, Admission, BreadthFirst, DomainState, Event, Frontier, FrontierConfig, Ledger,
+    OneIn, Origin, Pages, Quotas, SeenFilter, Tenure,
     lending::{Choice, FetchId, Lending, Load, Memory, Progress, Refused, Room},
 };
 use apoidea_model::{CrawlId, Domain, Link, PageId, PeerId, Pending, Slot, Time};
@@ -23,6 +23,10 @@ pub(super) struct Agent {
     pub round_at: Time,
     /// Batches that were admitted and are not with the replicas yet: sender and number.
     pub unacknowledged: Vec<(usize, u64)>,
+    /// The clocks of addresses that it keeps for all.
+    pub clock: AddressClock,
+    /// Does it look for wishes soon?
+    pub wishes: bool,
     /// Domains of other owners.
     pub replicas: HashMap<Domain, Replica>,
     /// The peers that it may lend to.
@@ -66,6 +70,8 @@ impl Agent {
             round: None,
             round_at: Time::NEVER,
             unacknowledged: Vec::new(),
+            clock: AddressClock::default(),
+            wishes: false,
             replicas: HashMap::new(),
             neighbours: Vec::new(),
             most_pages: Pages::<Vec<Link>>::most_in_swarm(fetches),

@@ -6,6 +6,7 @@
 use super::{
     agent::Subject,
     telling::{DISK, PROCESS},
+    web::Web,
     world::{News, SMALL, Side, World},
 };
 use crate::lending::{Choice, FetchId, Refused};
@@ -110,7 +111,9 @@ impl World {
 
     /// The host is asked.
     pub(super) fn request(&mut self, job: Job) {
-        self.usage.ask(self.host(job.fetch.domain()), self.now);
+        let host = self.host(job.fetch.domain());
+        let address = Web::address(host, self.addresses);
+        self.usage.ask(host, address, self.now);
         let took = match &job.subject {
             Subject::Page(pending) => self.took(pending),
             Subject::Robots(_) => SMALL,

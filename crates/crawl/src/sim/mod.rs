@@ -17,6 +17,7 @@ mod outbox;
 mod replica;
 mod report;
 mod telling;
+mod turns;
 mod usage;
 mod web;
 mod world;
@@ -44,6 +45,8 @@ pub struct CrawlSimOptions {
     /// each page, so that none may be lost. A link that was found by a helper goes
     /// with that helper's disk, so a sound crawl with crashes has no helpers.
     pub crashes: usize,
+    /// Addresses that the hosts share; without, each host has its own, and its owner alone asks it.
+    pub addresses: Option<usize>,
     /// Simulated time at most.
     pub duration: Duration,
 }
@@ -77,6 +80,7 @@ mod tests {
             fetches: 32,
             helpers: 0,
             crashes: 0,
+            addresses: None,
             duration: Duration::from_secs(24 * 3600),
         })
     }
@@ -103,6 +107,7 @@ mod tests {
             fetches: 32,
             helpers: 0,
             crashes: 0,
+            addresses: None,
             duration: Duration::from_secs(24 * 3600),
         };
         let report = run(&options);
@@ -141,6 +146,7 @@ mod tests {
                 fetches: 1,
                 helpers,
                 crashes: 0,
+                addresses: None,
                 duration: Duration::from_secs(24 * 3600),
             })
         };
@@ -150,6 +156,31 @@ mod tests {
         assert!(alone.lent == 0.0 && helped.lent > 0.1, "{alone}\n{helped}");
         assert!(helped.idle_slots < alone.idle_slots, "{alone}\n{helped}");
         assert_eq!(helped, crawl(8), "a seed tells the same story again");
+    }
+
+    #[test]
+    fn many_peers_ask_one_address_no_faster_than_one() {
+        let crawl = |peers| {
+            run(&CrawlSimOptions {
+                peers,
+                hosts: 200,
+                pages: 1500,
+                seed: 3,
+                fetches: 32,
+                helpers: 0,
+                crashes: 0,
+                addresses: Some(1),
+                duration: Duration::from_secs(24 * 3600),
+            })
+        };
+        for peers in [1, 5, 16, 100] {
+            let report = crawl(peers);
+            println!("{report}");
+            assert!(report.is_sound(), "{report}");
+            assert!(report.address_load <= 1.2, "{report}");
+            assert!(report.address_peak <= 1.2, "{report}");
+            assert!(report.address_load > 0.6, "{report}");
+        }
     }
 
     #[test]

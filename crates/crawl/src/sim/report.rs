@@ -37,6 +37,10 @@ pub struct CrawlSimReport {
     pub overlaps: usize,
     /// Pages that were under way at two peers at a time.
     pub doubles: usize,
+    /// Requests to the busiest address, for each that one peer might have sent it.
+    pub address_load: f64,
+    /// The same in the busiest five minutes, after the first five.
+    pub address_peak: f64,
     /// Peers that crashed for good.
     pub crashed: usize,
     /// Pages that no replica may have known to be done when their owner crashed: so many may be
@@ -95,6 +99,11 @@ impl fmt::Display for CrawlSimReport {
             self.at_risk,
             self.astray,
             self.wholes
+        )?;
+        writeln!(
+            f,
+            "  the busiest address got {:.2} times the requests of one peer, {:.2} in its busiest five minutes",
+            self.address_load, self.address_peak
         )?;
         let rate = 0.9 * self.pages as f64 / self.seconds_for_most.max(1e-9);
         writeln!(

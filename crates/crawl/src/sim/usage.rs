@@ -1,14 +1,18 @@
 //! The use that a swarm makes of its slots, and the requests that its hosts get.
 
 use super::{CrawlSimOptions, world::BEGIN};
+use crate::politeness::ADDRESS_DELAY;
 use apoidea_model::Time;
 use std::{
     collections::{HashMap, HashSet},
+    net::IpAddr,
     time::Duration,
 };
 
 /// All peers are looked at as often as this.
 const EVERY: Duration = Duration::from_secs(1);
+/// Requests to an address in this time are counted together.
+const PEAK: Duration = Duration::from_secs(300);
 
 /// The use of slots so far, and the requests to hosts.
 pub(super) struct Usage {
@@ -36,6 +40,7 @@ pub(super) struct Usage {
     pub wholes: usize,
     busy: HashSet<usize>,
     last_asked: HashMap<usize, Time>,
+    addresses: HashMap<IpAddr, Asked>,
     shortest_gap: Duration,
 }
 
@@ -57,6 +62,7 @@ impl Usage {
             wholes: 0,
             busy: HashSet::new(),
             last_asked: HashMap::new(),
+            addresses: HashMap::new(),
             shortest_gap: Duration::MAX,
         }
     }
@@ -92,7 +98,8 @@ impl Usage {
     }
 
     /// A host is asked.
-    pub(super) fn ask(&mut self, host: usize, now: Time) {
+    pub(super) fn ask(&mut self, host: usize, address: IpAddr, now: Time) {
+        self.addresses.entry(address).or_default().note(now);
         self.overlaps += usize::from(!self.busy.insert(host));
         if let Some(last) = self.last_asked.insert(host, now) {
             self.shortest_gap = self.shortest_gap.min(now.since(last));
@@ -102,6 +109,18 @@ impl Usage {
     /// A host has answered.
     pub(super) fn answer(&mut self, host: usize) {
         self.busy.remove(&host);
+    }
+
+    /// Requests to the busiest address, by those that one peer may send it.
+    pub(super) fn address_load(&self) -> f64 {
+        let loads = self.addresses.values().map(Asked::load);
+        loads.fold(0.0, f64::max)
+    }
+
+    /// The same in the busiest minutes of any address, once it was asked for some.
+    pub(super) fn address_peak(&self) -> f64 {
+        let peaks = self.addresses.values().map(Asked::peak);
+        peaks.fold(0.0, f64::max)
     }
 
     pub(super) fn waiting_hosts(&self) -> f64 {
@@ -119,6 +138,45 @@ impl Usage {
     pub(super) fn shortest_gap_ms(&self) -> u64 {
         u64::try_from(self.shortest_gap.as_millis()).unwrap_or(u64::MAX)
     }
+}
+
+/// Requests to one address.
+#[derive(Default)]
+struct Asked {
+    times: Vec<Time>,
+}
+
+impl Asked {
+    fn note(&mut self, now: Time) {
+        self.times.push(now);
+    }
+
+    /// Requests from the first to the last, by those that its delay allows.
+    fn load(&self) -> f64 {
+        let (Some(first), Some(last)) = (self.times.first(), self.times.last()) else {
+            return 0.0;
+        };
+        self.times.len() as f64 / allowed(last.since(*first))
+    }
+
+    /// The same in the busiest [`PEAK`] after the first.
+    fn peak(&self) -> f64 {
+        let Some(first) = self.times.first() else {
+            return 0.0;
+        };
+        let begun = self.times.partition_point(|time| *time < *first + PEAK);
+        let later = &self.times[begun..];
+        let busy = (0..later.len()).map(|from| {
+            let end = later[from] + PEAK;
+            later[from..].partition_point(|time| *time < end)
+        });
+        busy.max().unwrap_or(0) as f64 / allowed(PEAK)
+    }
+}
+
+/// Requests that an address may get in this time.
+fn allowed(time: Duration) -> f64 {
+    1.0 + time.as_secs_f64() / ADDRESS_DELAY.as_secs_f64()
 }
 
 fn mean(sum: u64, count: u64) -> f64 {

@@ -76,8 +76,9 @@ impl Web {
         self.domains.len()
     }
 
-    /// Every host has an address of its own.
-    pub(super) fn address(host: usize) -> IpAddr {
+    /// The address of a host; the hosts share so many, or each has its own.
+    pub(super) fn address(host: usize, addresses: Option<usize>) -> IpAddr {
+        let host = addresses.map_or(host, |addresses| host % addresses.max(1));
         let number = 0x2000_0000 + u32::try_from(host % (1 << 24)).unwrap_or(0);
         Ipv4Addr::from(number).into()
     }

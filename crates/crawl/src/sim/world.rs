@@ -7,10 +7,13 @@ use super::{
     loans::Job,
     replica::Replica,
     telling::{PROCESS, REPLICAS, Reached, Tell},
+    turns::Grants,
     usage::Usage,
     web::{Place, Web},
 };
-use crate::{Access, Action, Effort, Event, FetchReport, Outcome, lending::FetchId};
+use crate::{
+    Access, Action, AddressWish, Company, Effort, Event, FetchReport, Outcome, lending::FetchId,
+};
 use apoidea_model::{Domain, Key, Link, PageId, PeerId, Pending, Time};
 use std::{
     cmp::Reverse,
@@ -43,6 +46,8 @@ pub(super) struct World {
     /// The peers that crashed.
     pub(super) dead: Vec<bool>,
     helpers: usize,
+    /// Addresses that the hosts share.
+    pub(super) addresses: Option<usize>,
     pub(super) owners: HashMap<Domain, usize>,
     /// Pages between their request and their disk, and whose they are.
     pub(super) under_way: HashMap<PageId, usize>,
@@ -119,6 +124,10 @@ pub(super) enum News {
     },
     /// A batch is with its owner and the replicas.
     Acknowledged(usize, u64),
+    /// A peer looks for addresses whose clocks it has to ask.
+    Wish(usize),
+    Wished(usize, Time, Vec<AddressWish>),
+    Granted(usize, Time, Grants),
     /// The next peer crashes.
     Crash(u64),
     /// Others know that a peer is gone.
@@ -138,6 +147,9 @@ impl News {
             | News::Held(peer, _)
             | News::RoundOver(peer, _)
             | News::Send(peer, _)
+            | News::Wish(peer)
+            | News::Wished(peer, ..)
+            | News::Granted(peer, ..)
             | News::Acknowledged(peer, _) => Some(*peer),
             News::Arrived { to, .. } => Some(*to),
             News::Asked(job) | News::Request(job) => Some(job.by),
@@ -174,6 +186,7 @@ impl World {
             ring,
             dead: vec![false; peers],
             helpers: options.helpers,
+            addresses: options.addresses,
             owners: HashMap::new(),
             under_way: HashMap::new(),
             seed: options.seed,
@@ -188,6 +201,10 @@ impl World {
             usage: Usage::new(options),
             sent: Sent::default(),
         };
+        if options.addresses.is_some() && peers > 1 {
+            let frontiers = world.agents.iter_mut().map(|agent| &mut agent.frontier);
+            frontiers.for_each(|frontier| frontier.set_company(Company::Neighbours));
+        }
         world.introduce();
         world.plan_crashes(options.crashes);
         let seed = world.web.link((0, 0), 0);
@@ -221,7 +238,7 @@ impl World {
                 self.look(peer);
             }
             News::Resolved(peer, domain, host) => {
-                let address = Some(Web::address(host));
+                let address = Some(Web::address(host, self.addresses));
                 self.agents[peer]
                     .frontier
                     .handle(Event::Resolved { domain, address }, now);
@@ -254,6 +271,9 @@ impl World {
             News::Held(peer, number) => self.end_round(peer, number, Reached::Replica),
             News::RoundOver(peer, number) => self.end_round(peer, number, Reached::Nobody),
             News::Acknowledged(peer, batch) => self.acknowledged(peer, batch),
+            News::Wish(peer) => self.wish(peer),
+            News::Wished(peer, asked, wishes) => self.wished(peer, asked, wishes),
+            News::Granted(peer, asked, grants) => self.granted(peer, asked, grants),
             News::Crash(number) => self.crash(number),
             News::Gone(peer) => self.gone(peer),
         }
@@ -302,6 +322,7 @@ impl World {
             .frontier
             .next_timeout()
             .max(now + Duration::from_millis(1));
+        self.wish_soon(peer);
         if self.agents[peer].waits_for_helpers(now) {
             next = next.min(now + LOOK_AGAIN);
         }
@@ -539,6 +560,8 @@ impl World {
             shortest_gap_ms: self.usage.shortest_gap_ms(),
             overlaps: self.usage.overlaps,
             doubles: self.usage.doubles,
+            address_load: self.usage.address_load(),
+            address_peak: self.usage.address_peak(),
             crashed: self.usage.crashed,
             at_risk: self.usage.at_risk,
             astray: self.astray(),

@@ -12,6 +12,7 @@ fn crawl(helpers: usize) -> CrawlSimReport {
         fetches: 1,
         helpers,
         crashes: 0,
+        addresses: None,
         duration: Duration::from_secs(24 * 3600),
     });
     println!("{report}");
