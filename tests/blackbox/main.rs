@@ -27,6 +27,7 @@ mod memory;
 mod name_server;
 mod namespace;
 mod nginx;
+mod one_address;
 mod patience;
 mod peer_process;
 mod private_networks;

@@ -36,6 +36,8 @@ pub struct Trial {
     pub peers: BTreeMap<usize, PeerProcess>,
     /// Between two requests to one host.
     delay: Duration,
+    /// Settings of all peers besides.
+    settings: Vec<(&'static str, String)>,
     /// Those that may fetch one page at a time only.
     small: BTreeSet<usize>,
     /// All that ever ran.
@@ -46,12 +48,23 @@ impl Trial {
     /// Starts the web and so many peers, at this pace for each host; the last one is given the
     /// seeds.
     pub async fn start(plan: Builder, peers: usize, delay: Duration) -> Self {
+        Self::start_with(plan, peers, delay, &[]).await
+    }
+
+    /// The same, with other settings for all peers.
+    pub async fn start_with(
+        plan: Builder,
+        peers: usize,
+        delay: Duration,
+        settings: &[(&'static str, String)],
+    ) -> Self {
         let (peers_by_number, small) = Default::default();
         let mut trial = Trial {
             toy: Toy::start(plan).await,
             peers: peers_by_number,
             small,
             delay,
+            settings: settings.to_vec(),
             ever: 0,
         };
         for _ in 0..peers {
@@ -115,6 +128,8 @@ impl Trial {
         } else {
             launch
         };
+        let settings = self.settings.iter();
+        let launch = settings.fold(launch, |launch, (name, value)| launch.set(name, value));
         launch
             .set("crawl.private_delay_ms", self.delay.as_millis())
             .set("network.is_private", true)
