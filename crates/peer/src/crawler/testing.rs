@@ -147,12 +147,17 @@ impl TestCrawler {
     /// A crawler with one other peer, which owns about half of the domains and agrees to every
     /// change that it is told.
     pub(super) fn in_swarm() -> Self {
+        Self::in_swarm_with(&[])
+    }
+
+    /// The same with other settings.
+    pub(super) fn in_swarm_with(settings: &[&str]) -> Self {
         let ring = TestRing::new([me(), other()]);
         ring.answer_with(|_, kind, body| match kind {
             DELTAS => Ok(applied(&body)),
             _ => Err(RequestError::Busy),
         });
-        Self::with(ring, &[])
+        Self::with(ring, settings)
     }
 
     fn with(ring: Arc<TestRing>, settings: &[&str]) -> Self {

@@ -35,3 +35,63 @@ impl Crawler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        crawler::testing::{TestCrawler, url},
+        swarm::addresses::message::TURNS,
+    };
+    use std::time::Duration;
+
+    const SHARED: [&str; 2] = [
+        "crawl.private_address_delay_ms=2000",
+        "crawl.share_private_addresses=true",
+    ];
+
+    /// Two hosts at one address: the one was asked for its robots.txt, the other waits.
+    async fn at_one_address(settings: &[&str]) -> TestCrawler {
+        let mut crawler = TestCrawler::in_swarm_with(settings);
+        crawler.take_allowance();
+        let hosts = [crawler.own(0), crawler.own(1)];
+        crawler.admit(&hosts.each_ref().map(|host| url(host, 0)));
+        for host in &hosts {
+            crawler.resolve(host).await;
+        }
+        crawler
+    }
+
+    fn wait(crawler: &TestCrawler) -> Duration {
+        crawler.parts.frontier.next_timeout().since(now())
+    }
+
+    fn questions(crawler: &TestCrawler) -> usize {
+        let requests = crawler.ring.requests.lock().unwrap();
+        let turns = requests.iter().filter(|(_, kind, _)| *kind == TURNS);
+        turns.count()
+    }
+
+    #[tokio::test]
+    async fn a_second_request_waits_for_the_clock_of_the_address() {
+        let mut crawler = at_one_address(&SHARED).await;
+        assert!(wait(&crawler) > Duration::from_secs(30), "it is slow alone");
+        crawler.ask_for_turns();
+        crawler.settle().await;
+        // The other peer does not answer; this one keeps the clock, too.
+        assert_eq!(questions(&crawler), 1);
+        assert!(wait(&crawler) <= Duration::from_secs(2));
+        crawler.ask_for_turns();
+        crawler.settle().await;
+        assert_eq!(questions(&crawler), 1, "the grant is valid");
+    }
+
+    #[tokio::test]
+    async fn the_addresses_of_an_operators_network_are_nobodys_business() {
+        let mut crawler = at_one_address(&SHARED[..1]).await;
+        assert!(wait(&crawler) <= Duration::from_secs(2));
+        crawler.ask_for_turns();
+        crawler.settle().await;
+        assert_eq!(questions(&crawler), 0);
+    }
+}
