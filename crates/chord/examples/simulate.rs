@@ -1,7 +1,7 @@
 //! Runs one simulation and prints its table: `simulate SCENARIO [PEERS] [SEED] [SUCCESSORS]
-//! [LOSS]`.
+//! [LOSS] [LIARS] [cabal]`.
 
-use apoidea_chord::sim::{self, RingSimOptions, Scenario};
+use apoidea_chord::sim::{self, LiarKind, RingSimOptions, Scenario};
 use std::{env, process::ExitCode, time::Instant};
 
 fn main() -> ExitCode {
@@ -27,6 +27,10 @@ fn main() -> ExitCode {
         RingSimOptions::new(scenario, number(1, 1000.0) as usize, number(2, 1.0) as u64);
     options.successors = number(3, options.successors as f64) as usize;
     options.loss = number(4, 0.0);
+    options.liars = number(5, 0.0);
+    if arguments.get(6).is_some_and(|kind| kind == "cabal") {
+        options.liar_kind = LiarKind::Cabal;
+    }
     let start = Instant::now();
     let report = sim::run(&options);
     print!("{report}");

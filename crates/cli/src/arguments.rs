@@ -217,6 +217,12 @@ pub struct SimulateOptions {
     /// Share of messages lost, 0 to 0.5
     #[arg(long, default_value_t = 0.0)]
     pub loss: f64,
+    /// Share of the peers that claim every key for themselves, 0 to 0.5
+    #[arg(long, default_value_t = 0.0)]
+    pub liars: f64,
+    /// Let the liars work together: they name only each other
+    #[arg(long)]
+    pub cabal: bool,
     /// Let the peers crawl a made-up web of this many pages instead, on a ring that stays as it is
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub crawl: Option<u64>,

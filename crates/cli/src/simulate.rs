@@ -2,7 +2,7 @@
 
 use crate::arguments::SimulateOptions;
 use anyhow::ensure;
-use apoidea_chord::sim::{self, RingSimOptions};
+use apoidea_chord::sim::{self, LiarKind, RingSimOptions};
 use apoidea_crawl::sim as crawl;
 use serde::Serialize;
 use std::{fmt::Display, process::ExitCode, time::Duration};
@@ -42,6 +42,10 @@ fn simulate_ring(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
         (0.0..=0.5).contains(&options.loss),
         "--loss is a share of messages: accepted are 0 to 0.5"
     );
+    ensure!(
+        (0.0..=0.5).contains(&options.liars),
+        "--liars is a share of the peers: accepted are 0 to 0.5"
+    );
     let report = sim::run(&RingSimOptions {
         scenario: options.scenario,
         peers: usize::try_from(options.peers)?,
@@ -50,6 +54,12 @@ fn simulate_ring(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
         lookups: options.lookups,
         duration: Duration::from_secs(60 * options.minutes),
         loss: options.loss,
+        liars: options.liars,
+        liar_kind: if options.cabal {
+            LiarKind::Cabal
+        } else {
+            LiarKind::Naive
+        },
     });
     show(&report, options)?;
     Ok(if report.is_sound() {

@@ -3,7 +3,9 @@
 //! Every run is a pure function of its [`RingSimOptions`]: the same seed gives the same report, bit for
 //! bit, and a broken invariant names the seed that replays it.
 
+mod hostile;
 mod judge;
+mod liars;
 mod network;
 mod options;
 mod play;
@@ -14,6 +16,7 @@ mod tally;
 mod world;
 
 pub use judge::{Disarray, survey};
+pub use liars::LiarKind;
 pub use network::{InvalidMatrix, Network, RoundTripMatrix, Wall};
 pub use options::{RingSimOptions, Scenario, UnknownScenario};
 pub use report::{Figure, RingSimReport};

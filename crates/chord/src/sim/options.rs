@@ -1,5 +1,6 @@
 //! The input of a simulation: the scenario, the number of peers, the seed.
 
+use super::LiarKind;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -20,6 +21,10 @@ pub struct RingSimOptions {
     pub duration: Duration,
     /// Share of messages lost.
     pub loss: f64,
+    /// Share of the peers that lie.
+    pub liars: f64,
+    /// Their lies.
+    pub liar_kind: LiarKind,
 }
 
 /// The events of a simulation.
@@ -108,6 +113,8 @@ impl RingSimOptions {
             lookups: 10_000,
             duration: Duration::from_secs(1800),
             loss: 0.0,
+            liars: 0.0,
+            liar_kind: LiarKind::default(),
         }
     }
 }

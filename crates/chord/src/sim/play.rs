@@ -1,7 +1,7 @@
 //! The scenarios: each changes a world and measures it.
 
 use super::{
-    Figure, RingSimOptions, Scenario,
+    Figure, RingSimOptions, Scenario, hostile,
     judge::{Disarray, survey},
     network::{Network, RoundTripMatrix, Wall},
     sessions::Sessions,
@@ -12,13 +12,13 @@ use rand::RngExt;
 use std::time::Duration;
 
 /// Time for which maintenance is measured.
-const MEASURED: Duration = Duration::from_secs(300);
+pub(super) const MEASURED: Duration = Duration::from_secs(300);
 /// Longest time for a damaged ring to heal.
 const HEALING: Duration = Duration::from_secs(600);
 /// Time between two looks at a healing ring.
 const LOOK: Duration = Duration::from_secs(5);
 /// Time for the last lookups to end.
-const LAST_LOOKUPS: Duration = Duration::from_secs(40);
+pub(super) const LAST_LOOKUPS: Duration = Duration::from_secs(40);
 /// Time for which the network stays split, and machines sleep.
 const AWAY: Duration = Duration::from_secs(600);
 
@@ -29,6 +29,7 @@ pub fn play(options: &RingSimOptions) -> (Vec<Figure>, Vec<String>) {
     }
     let mut world = world(options, &settings(options));
     let figures = match options.scenario {
+        Scenario::Steady if options.liars > 0.0 => hostile::among_liars(&mut world, options),
         Scenario::Steady | Scenario::Dead => steady(&mut world, options),
         Scenario::Crash => crash(&mut world, options),
         Scenario::Churn => churn(&mut world, options, Sessions::exponential_hour()),
@@ -41,17 +42,27 @@ pub fn play(options: &RingSimOptions) -> (Vec<Figure>, Vec<String>) {
 }
 
 fn settings(options: &RingSimOptions) -> Settings {
-    // Every lookup is to travel, so nothing is remembered.
+    // Every lookup is to travel, so nothing is remembered; the damage that liars do to the memory is
+    // a figure of its own.
+    let cached_arcs = if options.liars > 0.0 {
+        Settings::default().cached_arcs
+    } else {
+        0
+    };
     Settings {
         successors: options.successors,
-        cached_arcs: 0,
+        cached_arcs,
         ..Settings::default()
     }
 }
 
 fn world(options: &RingSimOptions, settings: &Settings) -> World {
     let network = Network::new(RoundTripMatrix::planetlab(), options.loss);
-    World::new(options.seed, settings.clone(), network)
+    World::new(options.seed, settings.clone(), network).with_liars(
+        options.liars,
+        options.liar_kind,
+        options.seed,
+    )
 }
 
 fn steady(world: &mut World, options: &RingSimOptions) -> Vec<Figure> {
@@ -108,7 +119,7 @@ fn judge_hops(options: &RingSimOptions, hops: f64) -> Figure {
     }
 }
 
-fn maintenance(world: &World, peers: usize, measured: Duration) -> Vec<Figure> {
+pub(super) fn maintenance(world: &World, peers: usize, measured: Duration) -> Vec<Figure> {
     let peer_seconds = peers as f64 * measured.as_secs_f64();
     vec![
         Figure::new(
@@ -125,7 +136,7 @@ fn maintenance(world: &World, peers: usize, measured: Duration) -> Vec<Figure> {
 }
 
 /// Lets so many lookups run, spread over time, and counts only them.
-fn look_around(world: &mut World, lookups: usize) {
+pub(super) fn look_around(world: &mut World, lookups: usize) {
     world.tally.reset();
     for _ in 0..lookups {
         world.look_up_something();
@@ -247,6 +258,10 @@ fn churn(world: &mut World, options: &RingSimOptions, sessions: Sessions) -> Vec
         Figure::new("joins", f64::from(joins)),
         Figure::new("lookups", world.tally.lookups_ended() as f64),
         Figure::new("lookups right", world.tally.right_share()).at_least(0.999),
+        Figure::new(
+            "lookups hijacked, %",
+            world.tally.of_honest.hijacked_percent(),
+        ),
         Figure::new("hops", world.tally.mean_hops()),
         Figure::new("lookup, median ms", world.tally.lookup_ms(0.5)),
         Figure::new("lookup, p99 ms", world.tally.lookup_ms(0.99)),

@@ -16,8 +16,33 @@ pub struct Tally {
     pub lookups_answered: u64,
     /// Lookups that named the right one.
     pub lookups_right: u64,
+    /// Lookups of keys whose owner is honest, and those of them that ended at a liar.
+    pub of_honest: Judged,
+    /// The same, of those that were answered from memory.
+    pub from_memory: Judged,
     hops: u64,
     times_ms: Vec<u32>,
+}
+
+/// Lookups, and those of them that ended at a liar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Judged {
+    /// All of them.
+    pub all: u64,
+    /// The hijacked ones.
+    pub hijacked: u64,
+}
+
+impl Judged {
+    /// The share that was hijacked, in per cent.
+    pub fn hijacked_percent(self) -> f64 {
+        100.0 * self.hijacked as f64 / self.all.max(1) as f64
+    }
+
+    fn add(&mut self, is_hijacked: bool) {
+        self.all += 1;
+        self.hijacked += u64::from(is_hijacked);
+    }
 }
 
 impl Tally {
@@ -46,6 +71,12 @@ impl Tally {
         self.times_ms.len() as u64
     }
 
+    /// Mean time of the lookups, in milliseconds.
+    pub fn mean_ms(&self) -> f64 {
+        let sum: u64 = self.times_ms.iter().map(|&ms| u64::from(ms)).sum();
+        sum as f64 / self.times_ms.len().max(1) as f64
+    }
+
     /// The time within which this share of the lookups ended, in milliseconds.
     pub fn lookup_ms(&self, share: f64) -> f64 {
         let mut times = self.times_ms.clone();
@@ -71,6 +102,13 @@ impl Tally {
         self.hops += u64::from(hops);
         self.times_ms
             .push(u32::try_from(took.as_millis()).unwrap_or(u32::MAX));
+    }
+
+    pub(super) fn lookup_of_honest(&mut self, is_hijacked: bool, hops: u32) {
+        self.of_honest.add(is_hijacked);
+        if hops == 0 {
+            self.from_memory.add(is_hijacked);
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::{
     judge,
+    liars::{LiarKind, Liars},
     network::{Network, Wall},
     queue::{Happening, Letter, Queue},
     tally::Tally,
@@ -37,6 +38,7 @@ pub struct World {
     /// Invariants that were broken.
     pub violations: Vec<String>,
     settings: Settings,
+    liars: Liars,
     queue: Queue,
     now: Time,
     peers: Vec<Peer>,
@@ -85,6 +87,7 @@ impl World {
             arc_changes: None,
             violations: Vec::new(),
             settings,
+            liars: Liars::new(LiarKind::Naive, 0.0, seed),
             queue: Queue::default(),
             now: Time::ZERO,
             peers: Vec::new(),
@@ -95,6 +98,21 @@ impl World {
             lookups: BTreeMap::new(),
             next_lookup: 0,
         }
+    }
+
+    /// The same, where this share of the peers to come will lie.
+    pub fn with_liars(mut self, share: f64, kind: LiarKind, seed: u64) -> Self {
+        self.liars = Liars::new(kind, share, seed);
+        self
+    }
+
+    /// Whether this peer is a liar.
+    pub fn is_liar(&self, peer: u32) -> bool {
+        self.is_liar_id(self.contact(peer).id)
+    }
+
+    pub(super) fn is_liar_id(&self, peer: PeerId) -> bool {
+        self.liars.contains(peer)
     }
 
     /// The present.
@@ -141,6 +159,7 @@ impl World {
         let contact = Contact::new(PeerId::at(Key::from_bytes(bytes)), &[route(number)]);
         let ring = Some(Ring::new(contact.clone(), self.settings.clone()));
         let place_among_living = self.living.len();
+        self.liars.draw(&contact);
         self.living.push(number);
         self.numbers.insert(contact.id, number);
         self.peers.push(Peer {
@@ -198,6 +217,7 @@ impl World {
             ));
         }
         for action in actions {
+            let action = self.liars.twist(self.contact(peer), asked, action);
             self.carry_out(peer, action);
         }
         self.arm(peer);
@@ -313,6 +333,7 @@ impl World {
         }
         state.state = State::Dead;
         state.ring = None;
+        self.liars.forget(state.contact.id);
         let place = state.place_among_living;
         self.members.remove(&state.contact.key());
         self.owners.remove(&state.contact.key());
@@ -366,6 +387,11 @@ impl World {
 
     /// Lets a peer look for a key's owner.
     pub fn look_up(&mut self, peer: u32, key: Key) {
+        self.look_up_as(peer, key, Freshness::Fresh);
+    }
+
+    /// The same, from memory where the peer may answer from it.
+    pub fn look_up_as(&mut self, peer: u32, key: Key, freshness: Freshness) {
         let id = self.next_lookup;
         self.next_lookup += 1;
         let owner_at_start = self.owner(key);
@@ -385,7 +411,7 @@ impl World {
                 id: LookupId(id),
                 key,
                 count: 1,
-                freshness: Freshness::Fresh,
+                freshness,
             },
         );
     }
@@ -393,14 +419,18 @@ impl World {
     /// Lets a random member look for a random key's owner.
     pub fn look_up_something(&mut self) {
         let peer = self.someone();
+        let key = self.some_key();
+        let is_member = |ring: &Ring| ring.phase() == Phase::Member;
+        if self.ring(peer).is_some_and(is_member) && !self.is_liar(peer) {
+            self.look_up(peer, key);
+        }
+    }
+
+    /// A key, at random.
+    pub fn some_key(&mut self) -> Key {
         let mut key = [0; 32];
         self.rng.fill_bytes(&mut key);
-        if self
-            .ring(peer)
-            .is_some_and(|ring| ring.phase() == Phase::Member)
-        {
-            self.look_up(peer, Key::from_bytes(key));
-        }
+        Key::from_bytes(key)
     }
 
     /// Lookups whose answer is still awaited, of peers that may have died since.
@@ -421,6 +451,11 @@ impl World {
         let is_right = owner.is_some() && right.contains(&owner);
         self.tally
             .lookup_ended(owner.is_some(), is_right, hops, took);
+        let is_honest = |owner: &Option<u32>| owner.is_some_and(|owner| !self.is_liar(owner));
+        if right.iter().any(is_honest) {
+            let is_hijacked = !is_right && owner.is_some_and(|owner| self.is_liar(owner));
+            self.tally.lookup_of_honest(is_hijacked, hops);
+        }
     }
 
     /// Changes how many requests of a lookup are in flight at a time, for every peer.
