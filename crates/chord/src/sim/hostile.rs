@@ -2,7 +2,7 @@
 
 use super::{
     Figure, LiarKind, RingSimOptions,
-    play::{LAST_LOOKUPS, MEASURED, look_around, maintenance},
+    play::{LAST_LOOKUPS, MEASURED, look_around, maintenance, messages_per_lookup},
     world::World,
 };
 use crate::{Contact, Freshness};
@@ -54,10 +54,8 @@ fn most_hijacked_percent(kind: LiarKind) -> f64 {
 fn fresh(world: &mut World, options: &RingSimOptions, per_second: f64) -> Vec<Figure> {
     let start = world.now();
     look_around(world, options.lookups / 2);
-    let seconds = world.now().since(start).as_secs_f64();
+    let messages = messages_per_lookup(world, start, per_second);
     let tally = &world.tally;
-    let ended = tally.lookups_ended() as f64;
-    let messages = (tally.all_messages() as f64 - per_second * seconds) / ended;
     let wrong = 100.0 * (1.0 - tally.right_share());
     let hijacked = Figure::new("lookups hijacked, %", tally.of_honest.hijacked_percent());
     vec![

@@ -8,6 +8,7 @@ use super::{
     world::World,
 };
 use crate::{RingEvent, Settings};
+use apoidea_model::Time;
 use rand::RngExt;
 use std::time::Duration;
 
@@ -71,6 +72,7 @@ fn steady(world: &mut World, options: &RingSimOptions) -> Vec<Figure> {
     world.tally.reset();
     world.run_for(MEASURED);
     let mut figures = maintenance(world, options.peers, MEASURED);
+    let per_second = world.tally.all_messages() as f64 / MEASURED.as_secs_f64();
     world.set_parallel(1);
     look_around(world, options.lookups / 2);
     let expected = expected_hops(options.peers, options.successors);
@@ -83,10 +85,17 @@ fn steady(world: &mut World, options: &RingSimOptions) -> Vec<Figure> {
     let wrong = world.tally.lookups_ended() - world.tally.lookups_right;
     figures.push(Figure::new("lookups wrong or failed", wrong as f64).at_most(0.0));
     world.set_parallel(Settings::default().parallel);
+    let start = world.now();
     look_around(world, options.lookups / 2);
+    let messages = messages_per_lookup(world, start, per_second);
+    figures.push(Figure::new("messages per lookup in parallel", messages));
     figures.push(
         Figure::new("hops, three in parallel", world.tally.mean_hops()).at_most(expected * 1.05),
     );
+    figures.push(Figure::new(
+        "lookup in parallel, mean ms",
+        world.tally.mean_ms(),
+    ));
     figures.push(Figure::new(
         "lookup in parallel, median ms",
         world.tally.lookup_ms(0.5),
@@ -133,6 +142,13 @@ pub(super) fn maintenance(world: &World, peers: usize, measured: Duration) -> Ve
         )
         .at_most(500.0),
     ]
+}
+
+/// The messages of each lookup since `start`, without those that keep the ring.
+pub(super) fn messages_per_lookup(world: &World, start: Time, maintenance_per_second: f64) -> f64 {
+    let seconds = world.now().since(start).as_secs_f64();
+    let messages = world.tally.all_messages() as f64 - maintenance_per_second * seconds;
+    messages / world.tally.lookups_ended().max(1) as f64
 }
 
 /// Lets so many lookups run, spread over time, and counts only them.
