@@ -61,18 +61,26 @@ impl ArcCache {
 
     /// The owner of a key and the peers after it, as far as they are known.
     pub fn owners(&self, key: Key, now: Time) -> Option<&[Contact]> {
+        self.known(key, now).map(|known| known.owners.as_slice())
+    }
+
+    /// The owner of a key, and the start of its arc.
+    pub fn owner(&self, key: Key, now: Time) -> Option<(Key, &Contact)> {
+        let known = self.known(key, now)?;
+        Some((known.from, known.owners.first()?))
+    }
+
+    fn known(&self, key: Key, now: Time) -> Option<&Known> {
         let (end, known) = self
             .by_end
             .range(key..)
             .next()
             .or_else(|| self.by_end.first_key_value())?;
-        let is_valid = now < known.until
-            && Arc {
-                from: known.from,
-                to: *end,
-            }
-            .contains(key);
-        is_valid.then_some(&known.owners)
+        let arc = Arc {
+            from: known.from,
+            to: *end,
+        };
+        (now < known.until && arc.contains(key)).then_some(known)
     }
 
     /// Forgets the arc of a peer, and every entry that names it as a replica.

@@ -43,6 +43,10 @@ pub(crate) enum Purpose {
     Join,
     /// Ask the owner of this peer's id in another ring for its neighbours.
     Merge,
+    /// Ask a neighbour about the nearest of its own.
+    Survey,
+    /// Ask whether a peer that may be a neighbour exists.
+    Meet,
     /// One hop of a lookup, with how many attempts.
     Find { lookup: u32, attempts: u32 },
     /// Compare rosters.
@@ -120,6 +124,14 @@ impl InFlight {
         self.pending
             .iter()
             .any(|p| p.to.id == peer && p.purpose == *purpose)
+    }
+
+    /// The number of requests that wait for this reason.
+    pub fn count(&self, purpose: &Purpose) -> usize {
+        self.pending
+            .iter()
+            .filter(|p| p.purpose == *purpose)
+            .count()
     }
 
     /// Gives every request more time, as if it had just been sent.

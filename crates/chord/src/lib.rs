@@ -12,6 +12,7 @@ mod contact;
 mod counters;
 mod event;
 mod fingers;
+mod heard;
 mod in_flight;
 mod lookup;
 mod message;

@@ -1,15 +1,25 @@
 //! One iterative lookup: the next peer to ask on the way to a key's owner, and the time to stop.
 //!
-//! Candidates stand before the key or at and after it. The nearest living one before the key knows
-//! the owner; the owner confirms. Answers may only name peers nearer to the key than the answerer.
-//! So every hop advances, and a liar cannot lead a lookup in circles. Requests and timeouts are
-//! left to the ring.
+//! Candidates stand before the key or at and after it. Nobody's word about itself makes it the
+//! owner. The owner is the nearest living peer after the key that several peers right before the key
+//! have named; it is asked, too, and confirms. A liar can name false peers or leave true ones out,
+//! but it cannot hide a peer that an honest one names, and it has no place nearer than its own.
+//!
+//! Peers right before the key are within the *zone*: the distance in which several peers are to be
+//! expected, by the density around the asker (Castro et al. 2002, §4.2). Liars who name only each
+//! other are as thin as liars are, so few of them stand in the zone. While the zone has not spoken,
+//! the search goes on with everyone else who is known.
+//!
+//! Answers may only name peers nearer to the key than the answerer. So every hop advances, and a
+//! liar cannot lead a lookup in circles. Requests and timeouts are left to the ring.
 
-use crate::{Contact, message::RingRequest};
+use crate::{Arc, Contact, message::RingRequest};
 use apoidea_model::{Key, PeerId, Time};
 
 /// Candidates kept on either side of the key: the dead of a half-dead ring, and the living.
 const MAX_CANDIDATES: usize = 64;
+/// Candidates taken from each list of one answer: as many as an honest answer names.
+const MAX_NAMED: usize = 8;
 /// Peers asked before a lookup gives up: ten times what half a dead ring needs.
 const MAX_ASKED: usize = 96;
 /// Times that a lookup begins again from the asker's own tables.
@@ -18,6 +28,10 @@ const MAX_BEGINNINGS: u32 = 8;
 const MAX_PARALLEL: usize = 8;
 /// Nearest predecessors asked again after everyone they named was dead.
 const ASKED_AGAIN: usize = 3;
+/// The edge of the zone, in zones: where the zone has too few peers, one more up to here will do.
+const EDGE: f64 = 1.5;
+/// Peers outside of the zone that are asked because the zone has said too little.
+const MAX_DOUBTS: usize = 24;
 
 /// A lookup in progress.
 #[derive(Debug, Clone)]
@@ -25,6 +39,7 @@ pub(crate) struct Lookup {
     pub number: u32,
     pub goal: Goal,
     pub started: Time,
+    care: Care,
     /// The key, or where the search goes on because everyone up to there is dead.
     target: Key,
     /// Whether the target has moved on from the key.
@@ -33,9 +48,10 @@ pub(crate) struct Lookup {
     after: Vec<Candidate>,
     /// Whether a peer before the key has named those after it.
     covered: bool,
-    hint: Option<PeerId>,
+    hint: Option<Hint>,
     parallel: usize,
     asked: usize,
+    doubts: usize,
     beginnings: u32,
     last_aside: Option<Key>,
     has_tried_again: bool,
@@ -54,11 +70,34 @@ pub(crate) enum Goal {
     Check,
 }
 
+/// The trust that a lookup has in the peers that it meets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Care {
+    /// Peers before the key that must name the owner.
+    pub witnesses: usize,
+    /// The distance from the key within which they, and the owner, are to be expected, as a share
+    /// of the ring; none if the density is not known.
+    pub zone: Option<f64>,
+}
+
+/// A peer that is asked first, because it was the owner before.
+#[derive(Debug, Clone, Copy)]
+struct Hint {
+    peer: PeerId,
+    is_asked: bool,
+    /// The start of its arc, if it is known from an earlier lookup.
+    from: Option<Key>,
+}
+
 #[derive(Debug, Clone)]
 struct Candidate {
     contact: Contact,
     depth: u32,
     state: State,
+    /// The peers before the key that have named this one after it.
+    namers: Vec<Key>,
+    /// What it says of itself: the start of its arc, and the peers after it.
+    claim: Option<(Key, Vec<Contact>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +124,13 @@ pub(crate) enum Step {
     /// Ask for the peers before this key, which is not the target.
     AskAside(Contact, Key),
     Wait,
+    /// The first of these owns the key by its own word and that of others, and at least the keys
+    /// after `from`.
+    Confirm {
+        from: Key,
+        owners: Vec<Contact>,
+        hops: u32,
+    },
     /// The owner is silent; this living peer is the next, followed by others that may be.
     Presume {
         owners: Vec<Contact>,
@@ -95,11 +141,19 @@ pub(crate) enum Step {
 }
 
 impl Lookup {
-    pub fn new(number: u32, key: Key, goal: Goal, parallel: usize, started: Time) -> Self {
+    pub fn new(
+        number: u32,
+        key: Key,
+        goal: Goal,
+        care: Care,
+        parallel: usize,
+        started: Time,
+    ) -> Self {
         Lookup {
             number,
             goal,
             started,
+            care,
             target: key,
             moved_on: false,
             before: Vec::new(),
@@ -108,6 +162,7 @@ impl Lookup {
             hint: None,
             parallel,
             asked: 0,
+            doubts: 0,
             beginnings: 0,
             last_aside: None,
             has_tried_again: false,
@@ -139,14 +194,15 @@ impl Lookup {
         }
     }
 
-    /// Peers to begin with, as this peer knows them.
-    pub fn begin(&mut self, before: &[Contact], after: &[Contact]) {
+    /// Peers to begin with, as this peer, which stands at `me`, knows them.
+    pub fn begin(&mut self, me: Key, before: &[Contact], after: &[Contact]) {
         before
             .iter()
             .for_each(|contact| self.insert(contact, Side::Before, 1));
-        after
-            .iter()
-            .for_each(|contact| self.insert(contact, Side::After, 1));
+        for contact in after {
+            self.insert(contact, Side::After, 1);
+            self.vote(contact.id, me);
+        }
         self.covered |= !after.is_empty();
     }
 
@@ -157,16 +213,22 @@ impl Lookup {
         self.beginnings <= MAX_BEGINNINGS
     }
 
-    /// A peer to ask first, because it was the owner before.
-    pub fn try_first(&mut self, contact: &Contact) {
+    /// A peer to ask first, because it was the owner before, perhaps of an arc known since. Its own
+    /// word is then enough.
+    pub fn try_first(&mut self, contact: &Contact, from: Option<Key>) {
         self.insert(contact, self.side(contact.key()), 1);
-        self.hint = Some(contact.id);
+        self.hint = Some(Hint {
+            peer: contact.id,
+            is_asked: false,
+            from,
+        });
     }
 
     /// This peer itself stands after the key, and it is alive.
     pub fn note_alive(&mut self, contact: &Contact, informer: PeerId) {
         let depth = self.depth(informer) + 1;
         self.insert(contact, Side::After, depth);
+        self.vote(contact.id, informer.key());
         self.mark(contact.id, State::Answered);
     }
 
@@ -174,6 +236,7 @@ impl Lookup {
     pub fn closer(&mut self, from: PeerId, before: &[Contact], after: &[Contact]) {
         let depth = self.depth(from) + 1;
         let answerer_before = self.side(from.key()) == Side::Before;
+        let (before, after) = (first(before), first(after));
         self.mark(from, State::Answered);
         for contact in before.iter().chain(after) {
             if contact.key().between(from.key(), self.target) {
@@ -182,9 +245,28 @@ impl Lookup {
         }
         for contact in after.iter().filter(|contact| contact.id != from) {
             if contact.key() == self.target || contact.key().between(self.target, from.key()) {
-                self.covered |= answerer_before;
                 self.insert(contact, Side::After, depth);
+                if answerer_before {
+                    self.covered = true;
+                    self.vote(contact.id, from.key());
+                }
             }
+        }
+    }
+
+    /// A peer says that the target is in its own arc, which begins at `start`.
+    pub fn claim(&mut self, claimant: &Contact, start: Key, successors: Vec<Contact>) {
+        let arc = Arc {
+            from: start,
+            to: claimant.key(),
+        };
+        self.mark(claimant.id, State::Answered);
+        if !arc.contains(self.target) {
+            return;
+        }
+        let all = self.after.iter_mut().chain(&mut self.before);
+        if let Some(candidate) = all.into_iter().find(|c| c.contact.id == claimant.id) {
+            candidate.claim = Some((start, successors));
         }
     }
 
@@ -212,44 +294,192 @@ impl Lookup {
         if self.asked >= MAX_ASKED {
             return self.after_too_many();
         }
-        let in_flight = self
-            .before
-            .iter()
-            .chain(&self.after)
-            .filter(|c| c.state == State::Asked)
-            .count();
-        if in_flight >= self.allowed_in_flight() {
-            return Step::Wait;
+        if let Some(step) = self.ask_hint() {
+            return step;
         }
-        if let Some(hint) = self.hint.take() {
-            return self.ask_hint(hint);
+        match self.nearest_after() {
+            Some(at) if self.is_trusted(&self.after[at]) => self.finish(&self.after[at]),
+            Some(at) if self.covered => self.settle(at),
+            None if self.covered && !self.after.is_empty() => self.move_on(),
+            _ => self.approach(),
+        }
+    }
+
+    /// The first candidate after the key that is not dead.
+    fn nearest_after(&self) -> Option<usize> {
+        self.after.iter().position(|c| c.state != State::Dead)
+    }
+
+    /// Nobody has named the peers after the key yet: asks those before it, nearest first.
+    fn approach(&mut self) -> Step {
+        if self.in_flight() >= self.allowed_in_flight() {
+            return Step::Wait;
         }
         let answered = self.before.iter().position(|c| c.state == State::Answered);
         let nearer = &self.before[..answered.unwrap_or(self.before.len())];
-        if let Some(at) = nearer.iter().position(|c| c.state == State::New) {
+        let new = position_of(nearer, State::New).or(position_of(&self.before, State::New));
+        if let Some(at) = new {
             return self.ask(Side::Before, at);
         }
-        if self.covered && !self.after.is_empty() {
-            return match self.after.iter().position(|c| c.state != State::Dead) {
-                Some(at) => self.settle(at),
-                None => self.move_on(),
-            };
+        if self.is_waiting() {
+            return Step::Wait;
         }
-        if let Some(at) = self.before.iter().position(|c| c.state == State::New) {
-            return self.ask(Side::Before, at);
+        let all = self.after.iter().chain(&self.before);
+        let mut claimants = all.filter(|c| c.state == State::Answered && c.claim.is_some());
+        match claimants.next() {
+            // Nobody else is there: a ring of one.
+            Some(claimant) => self.finish(claimant),
+            None => self.ask_aside(),
         }
-        let is_waiting = |c: &Candidate| matches!(c.state, State::Asked | State::Slow);
-        if self.before.iter().chain(&self.after).any(is_waiting) {
-            Step::Wait
+    }
+
+    /// Someone has named the peers after the key, and `at` is the first of them that is not dead.
+    /// It is asked, and so are the peers right before the key, until enough of them have named it.
+    fn settle(&mut self, at: usize) -> Step {
+        let is_near = self.is_in_zone(self.target, self.after[at].contact.key());
+        if self.after[at].state == State::New && is_near {
+            return self.ask(Side::After, at);
+        }
+        if let Some(step) = self.ask_witness(at, is_near) {
+            return step;
+        }
+        match self.after[at].state {
+            State::New => self.ask(Side::After, at),
+            State::Answered => self.finish(&self.after[at]),
+            State::Slow => match position_of(&self.after, State::New) {
+                Some(next) => self.ask(Side::After, next),
+                None => Step::Wait,
+            },
+            State::Asked | State::Dead => Step::Wait,
+        }
+    }
+
+    /// The next peer before the key that is to say whom it knows after it; none if enough have
+    /// named this one, or if there is nobody else.
+    fn ask_witness(&mut self, at: usize, is_near: bool) -> Option<Step> {
+        let is_enough = self.has_witnesses(at);
+        if is_enough && (is_near || self.care.witnesses == 0) {
+            return None;
+        }
+        let zone = self.before_within(1.0);
+        let edge = self.before_within(EDGE);
+        let reach = if position_of(&self.before[..zone], State::New).is_some() {
+            zone
         } else {
-            self.ask_aside()
+            edge
+        };
+        let count = |state: State| {
+            let inside = self.before[..reach].iter();
+            inside.filter(|c| c.state == state).count()
+        };
+        let (waiting, silent) = (count(State::Asked), count(State::Dead));
+        if !is_enough && let Some(new) = position_of(&self.before[..reach], State::New) {
+            let votes = self.votes(at, if reach == zone { 1.0 } else { EDGE });
+            let wanted = self.care.witnesses + usize::from(reach > zone) + silent / 2;
+            return Some(if votes + waiting < wanted {
+                self.ask(Side::Before, new)
+            } else {
+                Step::Wait
+            });
         }
+        if waiting > 0 {
+            return Some(Step::Wait);
+        }
+        self.doubt(edge)
+    }
+
+    /// Whether enough peers right before the key have named this one: so many in the zone, or one
+    /// more up to its edge.
+    fn has_witnesses(&self, at: usize) -> bool {
+        let wanted = self.care.witnesses;
+        self.votes(at, 1.0) >= wanted || self.votes(at, EDGE) > wanted
+    }
+
+    /// The number of candidates before the key that stand within so many zones of it.
+    fn before_within(&self, zones: f64) -> usize {
+        let is_within = |c: &&Candidate| self.is_within(zones, c.contact.key(), self.target);
+        self.before.iter().take_while(is_within).count()
+    }
+
+    /// The zone has said too little: asks on outside of it.
+    fn doubt(&mut self, zone: usize) -> Option<Step> {
+        if self.doubts >= MAX_DOUBTS {
+            return None;
+        }
+        let Some(new) = position_of(&self.before[zone..], State::New) else {
+            let is_asked = |c: &Candidate| c.state == State::Asked;
+            return self.before.iter().any(is_asked).then_some(Step::Wait);
+        };
+        if self.in_flight() >= self.allowed_in_flight() {
+            return Some(Step::Wait);
+        }
+        self.doubts += 1;
+        Some(self.ask(Side::Before, zone + new))
+    }
+
+    /// Peers within so many zones before the key that have named this one.
+    fn votes(&self, at: usize, zones: f64) -> usize {
+        let namers = self.after[at].namers.iter();
+        namers
+            .filter(|namer| self.is_within(zones, **namer, self.target))
+            .count()
+    }
+
+    fn is_in_zone(&self, from: Key, to: Key) -> bool {
+        self.is_within(1.0, from, to)
+    }
+
+    fn is_within(&self, zones: f64, from: Key, to: Key) -> bool {
+        let distance = from.distance_to(to).fraction();
+        self.care.zone.is_none_or(|zone| distance <= zones * zone)
+    }
+
+    /// Whether this peer was the owner before and says that it still is.
+    fn is_trusted(&self, candidate: &Candidate) -> bool {
+        let hint = self.hint;
+        let is_near = self.is_in_zone(self.target, candidate.contact.key());
+        candidate.claim.is_some()
+            && hint.is_some_and(|hint| {
+                hint.peer == candidate.contact.id && (is_near || hint.from.is_some())
+            })
+    }
+
+    /// This living peer is taken as the owner: by its own word, or because the owner is silent.
+    fn finish(&self, owner: &Candidate) -> Step {
+        let hops = owner.depth;
+        let Some((start, successors)) = &owner.claim else {
+            let alive = self.after.iter().filter(|c| c.state != State::Dead);
+            let owners = alive.map(|c| c.contact.clone()).collect();
+            return Step::Presume { owners, hops };
+        };
+        let owners = [&owner.contact].into_iter().chain(successors);
+        Step::Confirm {
+            from: self.start_of_arc(*start),
+            owners: owners.cloned().collect(),
+            hops,
+        }
+    }
+
+    /// The start of the owner's arc as far as it is certain: not before any peer that has answered
+    /// or that a lookup before this one has found, whatever the owner claims.
+    fn start_of_arc(&self, claimed: Key) -> Key {
+        let answered = self.before.iter().find(|c| c.state == State::Answered);
+        let known = answered.map(|c| c.contact.key());
+        let earlier = self.hint.and_then(|hint| hint.from);
+        let nearer = |start: Key, other: Key| {
+            if other.between(start, self.target) {
+                other
+            } else {
+                start
+            }
+        };
+        known.into_iter().chain(earlier).fold(claimed, nearer)
     }
 
     /// All that the nearest living peer has named are dead; but there are always some right behind
     /// it that it has not named, because others were nearer to the target.
     fn ask_aside(&mut self) -> Step {
-        let Some(at) = self.before.iter().position(|c| c.state == State::Answered) else {
+        let Some(at) = position_of(&self.before, State::Answered) else {
             return Step::DeadEnd;
         };
         let Some(nearest_dead) = at
@@ -269,7 +499,7 @@ impl Lookup {
     }
 
     fn after_too_many(&mut self) -> Step {
-        let answered = self.before.iter().position(|c| c.state == State::Answered);
+        let answered = position_of(&self.before, State::Answered);
         match answered.filter(|_| !self.has_tried_again) {
             Some(at) => self.try_silent_again(at),
             None => Step::TooLong,
@@ -300,6 +530,16 @@ impl Lookup {
         self.has_tried_again || self.goal == Goal::Check
     }
 
+    fn in_flight(&self) -> usize {
+        let all = self.before.iter().chain(&self.after);
+        all.filter(|c| c.state == State::Asked).count()
+    }
+
+    fn is_waiting(&self) -> bool {
+        let is_waiting = |c: &Candidate| matches!(c.state, State::Asked | State::Slow);
+        self.before.iter().chain(&self.after).any(is_waiting)
+    }
+
     /// The number of requests in flight: the more peers are silent, the more are asked at a time.
     fn allowed_in_flight(&self) -> usize {
         let is_silent = |c: &&Candidate| matches!(c.state, State::Dead | State::Slow);
@@ -310,27 +550,6 @@ impl Lookup {
             .filter(is_silent)
             .count();
         (self.parallel + silent / 2).min(self.parallel.max(MAX_PARALLEL))
-    }
-
-    /// The peers before the key have said their word; `at` is the first one after it that is not
-    /// dead.
-    fn settle(&mut self, at: usize) -> Step {
-        match self.after[at].state {
-            State::New => self.ask(Side::After, at),
-            State::Answered => {
-                let alive = self.after[at..].iter().filter(|c| c.state != State::Dead);
-                let owners = alive.map(|c| c.contact.clone()).collect();
-                Step::Presume {
-                    owners,
-                    hops: self.after[at].depth,
-                }
-            }
-            State::Slow => match self.after.iter().position(|c| c.state == State::New) {
-                Some(next) => self.ask(Side::After, next),
-                None => Step::Wait,
-            },
-            State::Asked | State::Dead => Step::Wait,
-        }
     }
 
     /// Everyone named after the target is dead: search on behind the last of them.
@@ -362,17 +581,15 @@ impl Lookup {
         }
     }
 
-    fn ask_hint(&mut self, hint: PeerId) -> Step {
-        let place = |list: &[Candidate]| {
-            list.iter()
-                .position(|c| c.contact.id == hint && c.state == State::New)
-        };
-        if let Some(at) = place(&self.before) {
-            self.ask(Side::Before, at)
-        } else if let Some(at) = place(&self.after) {
-            self.ask(Side::After, at)
+    fn ask_hint(&mut self) -> Option<Step> {
+        let hint = self.hint.as_mut().filter(|hint| !hint.is_asked)?;
+        hint.is_asked = true;
+        let peer = hint.peer;
+        let new = |list: &[Candidate]| place(list, peer).filter(|&at| list[at].state == State::New);
+        if let Some(at) = new(&self.before) {
+            Some(self.ask(Side::Before, at))
         } else {
-            self.step()
+            new(&self.after).map(|at| self.ask(Side::After, at))
         }
     }
 
@@ -384,11 +601,21 @@ impl Lookup {
         Step::Ask(contact, side)
     }
 
-    /// Keeps a candidate in its place, nearest to the target first; the farthest give way.
+    /// Notes that a peer before the key has named this one after it.
+    fn vote(&mut self, named: PeerId, namer: Key) {
+        if let Some(at) = place(&self.after, named)
+            && !self.after[at].namers.contains(&namer)
+        {
+            self.after[at].namers.push(namer);
+        }
+    }
+
+    /// Keeps a candidate in its place, nearest to the target first; the farthest give way, and the
+    /// asker's own acquaintances last, so that no answer can crowd them out.
     fn insert(&mut self, contact: &Contact, side: Side, depth: u32) {
         let target = self.target;
         let list = self.list(side);
-        if list.iter().any(|c| c.contact.id == contact.id) {
+        if place(list, contact.id).is_some() {
             return;
         }
         let key = contact.key();
@@ -396,17 +623,18 @@ impl Lookup {
             Side::Before => c.contact.key().between(key, target),
             Side::After => c.contact.key() == target || c.contact.key().between(target, key),
         });
+        let mut at = at;
         if list.len() >= MAX_CANDIDATES {
-            let Some(farthest) = list
-                .iter()
-                .rposition(|c| !matches!(c.state, State::Asked | State::Slow))
-            else {
+            let is_free = |c: &Candidate| !matches!(c.state, State::Asked | State::Slow);
+            let named = list.iter().rposition(|c| is_free(c) && c.depth > 1);
+            let Some(farthest) = named.or(list.iter().rposition(is_free)) else {
                 return;
             };
-            if farthest < at {
+            if farthest < at && named.is_none() {
                 return;
             }
             list.remove(farthest);
+            at -= usize::from(farthest < at);
         }
         list.insert(
             at,
@@ -414,6 +642,8 @@ impl Lookup {
                 contact: contact.clone(),
                 depth,
                 state: State::New,
+                namers: Vec::new(),
+                claim: None,
             },
         );
     }
@@ -445,6 +675,18 @@ impl Lookup {
     }
 }
 
+fn first(named: &[Contact]) -> &[Contact] {
+    &named[..named.len().min(MAX_NAMED)]
+}
+
+fn place(list: &[Candidate], peer: PeerId) -> Option<usize> {
+    list.iter().position(|c| c.contact.id == peer)
+}
+
+fn position_of(list: &[Candidate], state: State) -> Option<usize> {
+    list.iter().position(|c| c.state == state)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -454,9 +696,22 @@ mod tests {
         positions.map(peer)
     }
 
+    /// Of one mind with the first peer that names an owner.
+    const CREDULOUS: Care = Care {
+        witnesses: 0,
+        zone: None,
+    };
+
     /// A lookup of position 100.
     fn lookup(parallel: usize) -> Lookup {
-        Lookup::new(1, peer(100).key(), Goal::Join, parallel, Time::ZERO)
+        Lookup::new(
+            1,
+            peer(100).key(),
+            Goal::Join,
+            CREDULOUS,
+            parallel,
+            Time::ZERO,
+        )
     }
 
     fn asked(lookup: &mut Lookup) -> Vec<u8> {
@@ -470,7 +725,7 @@ mod tests {
     #[test]
     fn the_nearest_before_the_key_are_asked_first_and_in_parallel() {
         let mut lookup = lookup(3);
-        lookup.begin(&peers([10, 50, 30, 70, 20]), &[]);
+        lookup.begin(peer(0).key(), &peers([10, 50, 30, 70, 20]), &[]);
         assert_eq!(asked(&mut lookup), [70, 50, 30]);
         lookup.closer(peer(50).id, &peers([90]), &[]);
         assert_eq!(asked(&mut lookup), [90]);
@@ -480,7 +735,7 @@ mod tests {
     #[test]
     fn the_owner_is_asked_once_someone_before_the_key_names_it() {
         let mut lookup = lookup(1);
-        lookup.begin(&peers([50]), &[]);
+        lookup.begin(peer(0).key(), &peers([50]), &[]);
         assert_eq!(asked(&mut lookup), [50]);
         lookup.closer(peer(50).id, &[], &peers([110, 120]));
         assert_eq!(asked(&mut lookup), [110]);
@@ -489,7 +744,7 @@ mod tests {
     #[test]
     fn a_silent_owner_is_replaced_by_the_next_living_peer() {
         let mut lookup = lookup(1);
-        lookup.begin(&peers([50]), &[]);
+        lookup.begin(peer(0).key(), &peers([50]), &[]);
         asked(&mut lookup);
         lookup.closer(peer(50).id, &[], &peers([110, 120, 130]));
         asked(&mut lookup);
@@ -506,9 +761,7 @@ mod tests {
     #[test]
     fn a_slow_owner_is_not_waited_for_alone_but_to_the_end() {
         let mut lookup = lookup(1);
-        lookup.begin(&peers([50]), &peers([110, 120]));
-        asked(&mut lookup);
-        lookup.closer(peer(50).id, &[], &[]);
+        lookup.begin(peer(0).key(), &peers([50]), &peers([110, 120]));
         assert_eq!(asked(&mut lookup), [110]);
         lookup.note_slow(peer(110).id);
         assert_eq!(asked(&mut lookup), [120]);
@@ -521,7 +774,7 @@ mod tests {
     #[test]
     fn when_all_named_are_dead_the_search_goes_on_behind_them() {
         let mut lookup = lookup(1);
-        lookup.begin(&peers([50]), &[]);
+        lookup.begin(peer(0).key(), &peers([50]), &[]);
         asked(&mut lookup);
         lookup.closer(peer(50).id, &[], &peers([110, 120]));
         for dead in [110, 120] {
@@ -538,7 +791,7 @@ mod tests {
     #[test]
     fn when_all_nearer_peers_are_dead_the_nearest_living_one_is_asked_who_else_there_is() {
         let mut lookup = lookup(1);
-        lookup.begin(&peers([50]), &[]);
+        lookup.begin(peer(0).key(), &peers([50]), &[]);
         asked(&mut lookup);
         lookup.closer(peer(50).id, &peers([90, 80]), &[]);
         asked(&mut lookup);
@@ -557,7 +810,7 @@ mod tests {
     #[test]
     fn answers_that_lead_away_are_ignored() {
         let mut lookup = lookup(1);
-        lookup.begin(&peers([50]), &[]);
+        lookup.begin(peer(0).key(), &peers([50]), &[]);
         asked(&mut lookup);
         lookup.closer(peer(50).id, &peers([50, 40, 10]), &peers([50]));
         assert_eq!(lookup.step(), Step::DeadEnd);
@@ -565,8 +818,15 @@ mod tests {
 
     #[test]
     fn endless_false_candidates_end_the_lookup() {
-        let mut lookup = Lookup::new(1, Key::from_bytes([255; 32]), Goal::Join, 1, Time::ZERO);
-        lookup.begin(&peers([1]), &[]);
+        let mut lookup = Lookup::new(
+            1,
+            Key::from_bytes([255; 32]),
+            Goal::Join,
+            CREDULOUS,
+            1,
+            Time::ZERO,
+        );
+        lookup.begin(peer(0).key(), &peers([1]), &[]);
         for step in 0..u32::MAX {
             let Step::Ask(contact, _) = lookup.step() else {
                 break;
@@ -586,12 +846,94 @@ mod tests {
     #[test]
     fn a_hint_is_asked_first_and_corrects_itself() {
         let mut lookup = lookup(1);
-        lookup.begin(&peers([50]), &[]);
-        lookup.try_first(&peer(120));
+        lookup.begin(peer(0).key(), &peers([50]), &[]);
+        lookup.try_first(&peer(120), None);
         assert_eq!(asked(&mut lookup), [120]);
         lookup.closer(peer(120).id, &peers([95]), &peers([110]));
         assert_eq!(asked(&mut lookup), [95], "the key's predecessor knows best");
         lookup.closer(peer(95).id, &[], &peers([110, 120]));
         assert_eq!(asked(&mut lookup), [110]);
+    }
+
+    /// Three witnesses within a tenth of the ring: positions 75 to 99.
+    fn careful(parallel: usize) -> Lookup {
+        let care = Care {
+            witnesses: 3,
+            zone: Some(0.1),
+        };
+        Lookup::new(1, peer(100).key(), Goal::Join, care, parallel, Time::ZERO)
+    }
+
+    #[test]
+    fn nobody_is_the_owner_by_its_own_word() {
+        let mut lookup = careful(3);
+        lookup.begin(peer(0).key(), &peers([50, 40]), &[]);
+        assert_eq!(asked(&mut lookup), [50, 40]);
+        lookup.claim(&peer(50), peer(50).key(), vec![]);
+        assert_eq!(lookup.step(), Step::Wait, "the other has not answered");
+        lookup.closer(peer(40).id, &peers([95, 90, 85, 80]), &peers([110]));
+        assert_eq!(asked(&mut lookup), [110, 95, 90, 85]);
+        lookup.claim(&peer(110), peer(20).key(), vec![]);
+        for witness in [95, 90, 85] {
+            assert_eq!(lookup.step(), Step::Wait);
+            lookup.closer(peer(witness).id, &[], &peers([110]));
+        }
+        let confirmed = Step::Confirm {
+            from: peer(95).key(),
+            owners: vec![peer(110)],
+            hops: 2,
+        };
+        assert_eq!(lookup.step(), confirmed, "no more than it surely owns");
+    }
+
+    #[test]
+    fn a_witness_that_names_another_owner_is_replaced_by_the_next() {
+        let mut lookup = careful(3);
+        lookup.begin(peer(0).key(), &peers([95, 90, 85, 80]), &peers([110]));
+        assert_eq!(asked(&mut lookup), [110, 95, 90, 85]);
+        lookup.claim(&peer(110), peer(95).key(), vec![]);
+        lookup.closer(peer(95).id, &[], &peers([150]));
+        assert_eq!(asked(&mut lookup), [80]);
+        for witness in [90, 85, 80] {
+            lookup.closer(peer(witness).id, &[], &peers([110, 150]));
+        }
+        assert!(matches!(lookup.step(), Step::Confirm { owners, .. } if owners == peers([110])));
+    }
+
+    #[test]
+    fn answers_thinner_than_the_ring_are_doubted_until_nobody_else_is_there() {
+        let mut lookup = careful(1);
+        lookup.begin(peer(0).key(), &peers([50, 10]), &[]);
+        assert_eq!(asked(&mut lookup), [50]);
+        lookup.closer(peer(50).id, &peers([60]), &peers([200]));
+        assert_eq!(asked(&mut lookup), [60], "nobody owns so much");
+        lookup.closer(peer(60).id, &[], &peers([200]));
+        assert_eq!(asked(&mut lookup), [10], "another way");
+        lookup.closer(peer(10).id, &peers([95]), &peers([110]));
+        assert_eq!(asked(&mut lookup), [110, 95]);
+    }
+
+    #[test]
+    fn an_owner_known_before_is_believed_but_its_arc_does_not_grow() {
+        let mut lookup = careful(1);
+        lookup.begin(peer(0).key(), &peers([50]), &[]);
+        lookup.try_first(&peer(110), Some(peer(90).key()));
+        assert!(matches!(lookup.step(), Step::Ask(contact, Side::After) if contact == peer(110)));
+        lookup.claim(&peer(110), peer(20).key(), vec![]);
+        let confirmed = lookup.step();
+        assert!(matches!(confirmed, Step::Confirm { from, .. } if from == peer(90).key()));
+    }
+
+    #[test]
+    fn no_answer_crowds_out_those_that_the_asker_knows() {
+        let mut lookup = careful(1);
+        lookup.begin(peer(0).key(), &peers([10, 20]), &[]);
+        asked(&mut lookup);
+        for round in 0..12u8 {
+            let named: Vec<Contact> = (0..8).map(|n| peer(21 + round * 6 + n % 6)).collect();
+            lookup.closer(peer(20).id, &named, &[]);
+        }
+        assert!(lookup.before.len() <= MAX_CANDIDATES);
+        assert!(place(&lookup.before, peer(10).id).is_some());
     }
 }

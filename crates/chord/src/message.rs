@@ -54,6 +54,13 @@ pub enum RingRequest {
         /// The number of successors of the owner to name, for the replicas.
         successors: u8,
     },
+    /// From a neighbour: asks for the nearest neighbours on both sides.
+    Survey {
+        /// The ways to reach the asker.
+        routes: Routes,
+        /// The state of them that the asker has from this peer.
+        known: Option<Version>,
+    },
     /// From a member of a small ring: compares the two rosters.
     Roster {
         /// The ways to reach the asker.
@@ -101,6 +108,9 @@ pub enum RingResponse {
         /// Peers at or after the key, nearest to it first.
         after: Contacts,
     },
+    /// To `Survey`: the nearest predecessors and successors, each nearest first, with the state that
+    /// they are; none if the asker knows it.
+    Around(Option<(Version, Contacts, Contacts)>),
     /// To `Roster`: the other members, or none if the rosters are the same.
     Roster {
         /// The answerer's roster.
@@ -132,6 +142,8 @@ pub enum Predecessor {
     Unknown,
     /// It is the asker.
     You,
+    /// It is the asker, who should tell its own predecessors once more.
+    YouAgain,
     /// It is this peer.
     Peer(Contact),
 }
@@ -194,7 +206,7 @@ impl RingRequest {
     pub fn kind(&self) -> MessageKind {
         match self {
             RingRequest::Ping => MessageKind::Ping,
-            RingRequest::Stabilize { .. } => MessageKind::Stabilize,
+            RingRequest::Stabilize { .. } | RingRequest::Survey { .. } => MessageKind::Stabilize,
             RingRequest::Neighbours => MessageKind::Neighbours,
             RingRequest::Find { .. } => MessageKind::Find,
             RingRequest::Roster { .. } | RingRequest::Hello { .. } => MessageKind::Roster,

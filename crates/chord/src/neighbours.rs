@@ -19,6 +19,17 @@ pub(crate) struct Neighbours {
     predecessors_version: u32,
 }
 
+/// The place that a peer has among the neighbours, or would have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Before the first successor.
+    First,
+    /// In one of the lists, behind its first.
+    Among,
+    /// None.
+    None,
+}
+
 impl Neighbours {
     /// No neighbours, and at most `most` on either side; `version` should differ between runs.
     pub fn new(me: PeerId, most: usize, version: u32) -> Self {
@@ -75,6 +86,63 @@ impl Neighbours {
         }
     }
 
+    pub fn contains(&self, peer: PeerId) -> bool {
+        let mut both = self.successors.iter().chain(&self.predecessors);
+        both.any(|contact| contact.id == peer)
+    }
+
+    /// The place that a peer with this key has, or would have.
+    pub fn place_for(&self, key: Key) -> Place {
+        let is_first = |head: &Contact| key.between(self.me, head.key());
+        if self.head().is_some_and(is_first) {
+            Place::First
+        } else if self.fits_after(key) || self.fits_before(key) {
+            Place::Among
+        } else {
+            Place::None
+        }
+    }
+
+    /// Adds a peer to the lists that it fits into, or renews its routes there.
+    pub fn add(&mut self, contact: &Contact) {
+        let others = |list: &[Contact]| {
+            let others = list.iter().filter(|other| other.id != contact.id);
+            others.cloned().collect::<Vec<_>>()
+        };
+        if self.fits_after(contact.key()) {
+            let mut list = others(&self.successors);
+            let is_nearer = |other: &Contact| other.key().between(self.me, contact.key());
+            list.insert(list.partition_point(is_nearer), contact.clone());
+            self.set_successors(&list);
+        }
+        if self.fits_before(contact.key()) {
+            let mut list = others(&self.predecessors);
+            let is_nearer = |other: &Contact| other.key().between(contact.key(), self.me);
+            list.insert(list.partition_point(is_nearer), contact.clone());
+            self.set_predecessors(&list);
+        }
+    }
+
+    /// At or behind the first successor, and not behind the last; where the list is short, on its
+    /// half of the ring.
+    fn fits_after(&self, key: Key) -> bool {
+        let (Some(head), Some(last)) = (self.head(), self.successors.last()) else {
+            return false;
+        };
+        let is_short = self.successors.len() < self.most && is_less_than_half(self.me, key);
+        let is_behind_head = key == head.key() || key.between(head.key(), self.me);
+        is_behind_head && (is_short || key.in_arc(self.me, last.key()))
+    }
+
+    fn fits_before(&self, key: Key) -> bool {
+        let (Some(first), Some(last)) = (self.predecessor(), self.predecessors.last()) else {
+            return false;
+        };
+        let is_short = self.predecessors.len() < self.most && is_less_than_half(key, self.me);
+        let is_behind_first = key == first.key() || key.between(self.me, first.key());
+        is_behind_first && (is_short || key == last.key() || key.between(last.key(), self.me))
+    }
+
     /// Both lists as one run clockwise, this peer in the middle.
     pub fn run<'a>(&'a self, me: &'a Contact) -> impl Iterator<Item = &'a Contact> {
         self.predecessors
@@ -119,6 +187,10 @@ impl Neighbours {
         self.set_successors([]);
         self.set_predecessors([]);
     }
+}
+
+fn is_less_than_half(from: Key, to: Key) -> bool {
+    from.distance_to(to).as_bytes()[0] < 0x80
 }
 
 /// The part of a list that runs strictly clockwise from `from`, without reaching it again.

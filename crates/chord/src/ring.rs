@@ -13,6 +13,7 @@ mod merge;
 mod place;
 mod seek;
 mod stabilize;
+mod survey;
 mod view;
 
 use crate::{
@@ -23,6 +24,7 @@ use crate::{
     counters::MessageCounters,
     event::{Phase, RingAction, RingEvent},
     fingers::Fingers,
+    heard::Heard,
     in_flight::InFlight,
     lookup::Lookup,
     message::{Message, Notice, RingRequest, Scale, Version},
@@ -53,6 +55,8 @@ pub struct Ring {
     phase: Phase,
     scale: Scale,
     neighbours: Neighbours,
+    /// The neighbours that have spoken themselves.
+    heard: Heard,
     roster: Roster,
     /// When the roster last turned out too long to be kept.
     counted_many: Option<Time>,
@@ -65,6 +69,8 @@ pub struct Ring {
     precede_next: Option<Contact>,
     /// The successor list that ours was made from: its peer and its version.
     known: Option<(PeerId, Version)>,
+    /// Whether a predecessor was lost, or not met yet, since they were told last.
+    lacks_predecessors: bool,
     /// The peer that knows our predecessors, and the version that it knows; then the version that
     /// is being told now.
     told: Option<(PeerId, Version)>,
@@ -117,6 +123,7 @@ impl Ring {
             phase: Phase::Outside,
             scale: Scale::Small,
             neighbours: Neighbours::new(me.id, r, 0),
+            heard: Heard::default(),
             roster: Roster::default(),
             counted_many: None,
             fingers: Fingers::default(),
@@ -126,6 +133,7 @@ impl Ring {
             operation: Operation::Idle,
             precede_next: None,
             known: None,
+            lacks_predecessors: false,
             told: None,
             telling: Version(0),
             round_trips: RoundTrips::default(),
@@ -256,8 +264,16 @@ impl Ring {
             (Phase::Member, Scale::Small) => self.compare_rosters(turn),
             (Phase::Member, Scale::Large) => {
                 self.stabilize(turn);
-                self.refresh_finger(turn);
+                self.look_around(turn);
             }
+        }
+    }
+
+    /// A neighbour and a finger by turns; while fingers are missing, one in every round.
+    fn look_around(&mut self, turn: &mut Turn<'_>) {
+        let has_surveyed = self.survey_in_turn(turn);
+        if !has_surveyed || self.fingers.is_incomplete() {
+            self.refresh_finger(turn);
         }
     }
 

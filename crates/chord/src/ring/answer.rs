@@ -25,7 +25,7 @@ pub(super) struct Breadth {
 /// The peers in an answer. With half of the ring dead, one answer in 256 names nobody who is alive.
 const ANSWER: Breadth = Breadth {
     before: 8,
-    around: 3,
+    around: 6,
     after: 8,
 };
 /// The peers in a redirect.
@@ -65,6 +65,12 @@ impl Ring {
                 self.consider(turn, &asker, predecessors);
                 response
             }
+            RingRequest::Survey { known, .. } => {
+                let response = self.answer_survey(known);
+                self.acquaint(turn, &asker);
+                self.meet_member(turn, &asker);
+                response
+            }
             RingRequest::Find { key, successors } => {
                 self.answer_find(turn, key, usize::from(successors))
             }
@@ -90,6 +96,7 @@ impl Ring {
     fn asker_routes(&self, from: PeerId, request: &RingRequest) -> Routes {
         match request {
             RingRequest::Stabilize { routes, .. }
+            | RingRequest::Survey { routes, .. }
             | RingRequest::Roster { routes, .. }
             | RingRequest::Hello { routes } => routes.clone(),
             _ => {
@@ -121,6 +128,9 @@ impl Ring {
     fn neighbours_as_seen_by(&self, asker: PeerId, known: Option<Version>) -> RingResponse {
         let predecessor = match self.neighbours.predecessor() {
             None => Predecessor::Unknown,
+            Some(predecessor) if predecessor.id == asker && self.lacks_predecessors => {
+                Predecessor::YouAgain
+            }
             Some(predecessor) if predecessor.id == asker => Predecessor::You,
             Some(predecessor) => Predecessor::Peer(predecessor.clone()),
         };

@@ -66,7 +66,11 @@ impl Ring {
                 }
             }
             Purpose::Adopt | Purpose::Join | Purpose::Merge => RingRequest::Neighbours,
-            Purpose::Rectify { .. } => RingRequest::Ping,
+            Purpose::Rectify { .. } | Purpose::Meet => RingRequest::Ping,
+            Purpose::Survey => RingRequest::Survey {
+                routes: routes(),
+                known: self.heard.view(to),
+            },
             Purpose::Roster => RingRequest::Roster {
                 routes: routes(),
                 digest: self.roster.digest(self.me.id),
@@ -136,7 +140,12 @@ impl Ring {
         if response == RingResponse::Absent {
             return self.take_silence(turn, pending);
         }
+        if self.neighbours.contains(from) {
+            self.heard.note(from, turn.now);
+        }
         match pending.purpose {
+            Purpose::Survey => self.surveyed(turn, &pending.to, response),
+            Purpose::Meet => self.met(turn, &pending.to),
             Purpose::Stabilize => self.stabilized(turn, pending.to, response),
             Purpose::Adopt => self.adopt_successor(turn, pending.to, response),
             Purpose::Rectify { .. } => self.finish_operation(turn),
@@ -153,6 +162,7 @@ impl Ring {
     fn take_silence(&mut self, turn: &mut Turn<'_>, pending: OpenRequest) {
         let OpenRequest { to, purpose, .. } = pending;
         self.suspects.add(to.id, turn.now + SILENT_FOR);
+        self.heard.forget(to.id);
         match purpose {
             Purpose::Find { attempts: 1, .. } => self.fingers.doubt(to.id),
             _ => self.fingers.remove(to.id),
@@ -163,6 +173,7 @@ impl Ring {
             Purpose::Rectify { instead } => self.replace_predecessor(turn, to.id, instead),
             Purpose::Adopt | Purpose::Precede => self.finish_operation(turn),
             Purpose::Join => self.join_failed(turn),
+            Purpose::Survey | Purpose::Meet => self.lose_neighbour(to.id),
             Purpose::Merge => {}
             Purpose::Find { lookup, .. } => self.find_failed(turn, lookup, to.id),
             Purpose::Roster | Purpose::Hello => self.drop_member(turn, to.id),

@@ -56,6 +56,7 @@ impl Ring {
 
     fn forget_ring(&mut self) {
         self.neighbours.clear();
+        self.heard.clear();
         self.roster.clear();
         self.fingers.clear();
         self.in_flight.keep_lookups();
@@ -83,7 +84,7 @@ impl Ring {
         self.join_attempts += 1;
         let entries = self.book.pick(ENTRY_PEERS, turn.rng);
         let mut lookup = self.new_lookup(turn, self.me.key(), Goal::Join);
-        lookup.begin(&entries, &[]);
+        lookup.begin(self.me.key(), &entries, &[]);
         self.run_lookup(turn, lookup);
     }
 
@@ -106,7 +107,7 @@ impl Ring {
     pub(super) fn joined(&mut self, turn: &mut Turn<'_>, owner: Contact, response: RingResponse) {
         let RingResponse::Neighbours {
             predecessor,
-            successors: Successors::List(version, list),
+            successors: Successors::List(_, list),
             scale,
         } = response
         else {
@@ -131,7 +132,8 @@ impl Ring {
             Scale::Large => {
                 self.neighbours
                     .set_successors([&owner].into_iter().chain(list.as_slice()));
-                self.known = Some((owner.id, version));
+                // Nobody of them has been heard yet: the list is wanted again, to meet them.
+                self.known = None;
                 self.last_round = turn.now;
                 self.stabilize(turn);
                 self.fit_fingers();
@@ -191,7 +193,7 @@ impl Ring {
             return self.part_from_member(turn, gone);
         }
         let was_head = self.neighbours.head().is_some_and(|head| head.id == gone);
-        self.neighbours.remove(gone);
+        self.lose_neighbour(gone);
         self.known = None;
         if was_head {
             after
@@ -220,6 +222,7 @@ impl Ring {
             Goal::User { .. } | Goal::Join => self.settings.parallel,
             Goal::Finger(_) | Goal::Check => 1,
         };
-        Lookup::new(self.next_lookup, key, goal, parallel, turn.now)
+        let care = self.care(goal);
+        Lookup::new(self.next_lookup, key, goal, care, parallel, turn.now)
     }
 }

@@ -55,7 +55,7 @@ impl Ring {
         self.last_check = turn.now;
         self.end_lookups(|goal| goal == Goal::Check);
         let mut lookup = self.new_lookup(turn, self.me.key(), Goal::Check);
-        lookup.begin(&[through], &[]);
+        lookup.begin(self.me.key(), &[through], &[]);
         self.run_lookup(turn, lookup);
     }
 

@@ -4,7 +4,7 @@
 //! A pointer is adopted only after its peer has answered. The request to the first successor is
 //! also the notice to it: the asked peer considers the asker as its predecessor.
 
-use super::{Operation, Ring, Turn};
+use super::{Operation, Ring, Turn, survey::Told};
 use crate::{
     Contact,
     contact::Contacts,
@@ -82,7 +82,7 @@ impl Ring {
         self.follow_predecessor_of(turn, &head, predecessor);
     }
 
-    /// `list = (head :: its list)[..r]`. Returns whether the list leads back to this peer.
+    /// `list = (head :: its list)[..r]`, with those that the head leaves out and that live. Returns whether the list leads back to this peer.
     fn take_successors(
         &mut self,
         turn: &mut Turn<'_>,
@@ -93,14 +93,15 @@ impl Ring {
             return false;
         };
         self.book.met(head, turn.rng);
-        self.known = Some((head.id, version));
-        let list = list.as_slice();
-        self.neighbours
-            .set_successors([head].into_iter().chain(list));
+        let told = [head].into_iter().chain(list.as_slice());
+        let told: Vec<Contact> = told.cloned().collect();
+        let outcome = self.take_told_successors(turn, &told);
+        // A list that is not known in whole is wanted again.
+        self.known = (outcome == Told::Known).then_some((head.id, version));
         if let Some(last) = self.neighbours.successors().last() {
             self.fingers.fit(self.me.key(), last.key());
         }
-        list.iter().any(|contact| contact.id == self.me.id)
+        told.iter().any(|contact| contact.id == self.me.id)
     }
 
     fn follow_predecessor_of(
@@ -164,7 +165,7 @@ impl Ring {
     /// A peer has this one as its first successor, and may be its predecessor.
     pub(super) fn rectify(&mut self, turn: &mut Turn<'_>, asker: &Contact, tail: Option<Contacts>) {
         match self.neighbours.predecessor().cloned() {
-            Some(current) if current.id == asker.id => self.take_predecessors(asker, tail),
+            Some(current) if current.id == asker.id => self.take_predecessors(turn, asker, tail),
             Some(current) if !asker.key().between(current.key(), self.me.key()) => {
                 self.operation = Operation::Rectifying;
                 if !self.ask(
@@ -178,25 +179,21 @@ impl Ring {
                 }
             }
             _ => {
-                self.take_predecessors(asker, tail);
+                self.take_predecessors(turn, asker, tail);
                 self.book.met(asker, turn.rng);
             }
         }
     }
 
-    fn take_predecessors(&mut self, first: &Contact, tail: Option<Contacts>) {
-        let tail = match tail {
-            Some(tail) => tail.into_vec(),
-            None => self
-                .neighbours
-                .predecessors()
-                .iter()
-                .filter(|c| c.id != first.id)
-                .cloned()
-                .collect(),
-        };
-        self.neighbours
-            .set_predecessors([first].into_iter().chain(&tail));
+    /// The predecessor has spoken, and has perhaps told those before it.
+    fn take_predecessors(&mut self, turn: &mut Turn<'_>, first: &Contact, tail: Option<Contacts>) {
+        self.heard.note(first.id, turn.now);
+        self.take_first_predecessor(turn, first);
+        if let Some(tail) = tail {
+            let told = [first].into_iter().chain(tail.as_slice());
+            let told: Vec<Contact> = told.cloned().collect();
+            self.take_told_predecessors(turn, &told);
+        }
     }
 
     /// The predecessor is dead, and another peer is waiting to take its place.
@@ -211,7 +208,7 @@ impl Ring {
             .predecessor()
             .is_some_and(|current| current.id == dead)
         {
-            self.neighbours.set_predecessors([&instead]);
+            self.take_predecessors(turn, &instead, None);
             self.book.met(&instead, turn.rng);
         }
         self.finish_operation(turn);
@@ -224,7 +221,7 @@ impl Ring {
                 || self.suspects.contains(current.id, turn.now)
         };
         if self.neighbours.predecessor().is_none_or(is_nearer) {
-            self.neighbours.set_predecessors([&candidate]);
+            self.take_predecessors(turn, &candidate, None);
         }
         self.finish_operation(turn);
     }

@@ -161,6 +161,24 @@ impl Ring {
         }
     }
 
+    /// Mean gap between neighbours as a share of the ring. A liar can leave neighbours out, but it
+    /// cannot add any, so a side that is much thinner than the other counts less. None without a
+    /// list on both sides.
+    pub(super) fn gap(&self) -> Option<f64> {
+        const MUCH_THINNER: f64 = 1.5;
+        let (me, lists) = (self.me.key(), &self.neighbours);
+        let (after, before) = (lists.successors(), lists.predecessors());
+        let (last, first) = (after.last()?.key(), before.last()?.key());
+        let (ahead, behind) = (
+            me.distance_to(last).fraction(),
+            first.distance_to(me).fraction(),
+        );
+        let (many_after, many_before) = (after.len() as f64, before.len() as f64);
+        let mean = (ahead + behind) / (many_after + many_before);
+        let denser = (ahead / many_after).min(behind / many_before);
+        (self.scale == Scale::Large).then_some(mean.min(denser * MUCH_THINNER))
+    }
+
     /// Everything worth showing.
     pub fn status(&self) -> RingStatus {
         let mut fingers = self.fingers.distinct();

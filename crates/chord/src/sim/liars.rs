@@ -138,6 +138,11 @@ impl Liars {
                 successors: Successors::List(FALSE_VERSION, self.neighbours_after(me)),
                 scale,
             },
+            RingResponse::Around(_) => RingResponse::Around(Some((
+                FALSE_VERSION,
+                self.neighbours_before(me),
+                self.neighbours_after(me),
+            ))),
             honest => honest,
         }
     }
