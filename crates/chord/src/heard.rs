@@ -29,6 +29,17 @@ struct Voice {
     is_left_out: bool,
 }
 
+/// What it means that a neighbour leaves another one out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Omission {
+    /// It has named it until now: it is probably dead.
+    New,
+    /// The one that is left out has spoken since, and lives.
+    Refuted,
+    /// The same, but that was a while ago.
+    Old,
+}
+
 impl Heard {
     /// A neighbour has spoken.
     pub fn note(&mut self, peer: PeerId, at: Time) {
@@ -68,14 +79,18 @@ impl Heard {
         voice.map(|voice| voice.is_left_out = false).is_some()
     }
 
-    /// A neighbour leaves this peer out. Returns whether it was asked since, and spoke a while ago
-    /// at most.
-    pub fn leave_out(&mut self, peer: PeerId, now: Time) -> bool {
-        let voice = self.voices.iter_mut().find(|voice| voice.peer == peer);
-        voice.is_some_and(|voice| {
-            let was_left_out = std::mem::replace(&mut voice.is_left_out, true);
-            was_left_out && now.since(voice.at) < RECENT
-        })
+    /// A neighbour leaves this peer out.
+    pub fn leave_out(&mut self, peer: PeerId, now: Time) -> Omission {
+        let Some(voice) = self.voices.iter_mut().find(|voice| voice.peer == peer) else {
+            return Omission::New;
+        };
+        if !std::mem::replace(&mut voice.is_left_out, true) {
+            Omission::New
+        } else if now.since(voice.at) < RECENT {
+            Omission::Refuted
+        } else {
+            Omission::Old
+        }
     }
 
     /// Forgets a peer that is silent, or no longer a neighbour.
@@ -113,18 +128,17 @@ mod tests {
     #[test]
     fn a_peer_that_is_left_out_is_asked_at_once_and_then_now_and_then() {
         let (mut heard, id) = (Heard::default(), peer(1).id);
-        assert!(!heard.vouch(id) && !heard.leave_out(id, Time::ZERO));
+        assert!(!heard.vouch(id));
+        assert_eq!(heard.leave_out(id, Time::ZERO), Omission::New);
         heard.note(id, Time::ZERO);
         assert!(heard.vouch(id));
-        assert!(
-            !heard.leave_out(id, Time::ZERO),
-            "it may have died just now"
-        );
+        assert_eq!(heard.leave_out(id, Time::ZERO), Omission::New);
         heard.note(id, Time::ZERO);
-        assert!(heard.leave_out(id, Time::ZERO), "it has answered");
-        assert!(!heard.leave_out(id, Time::ZERO + RECENT));
+        assert_eq!(heard.leave_out(id, Time::ZERO), Omission::Refuted);
+        let later = Time::ZERO + RECENT;
+        assert_eq!(heard.leave_out(id, later), Omission::Old);
         assert!(heard.vouch(id), "named again, and left out again later");
-        assert!(!heard.leave_out(id, Time::ZERO));
+        assert_eq!(heard.leave_out(id, Time::ZERO), Omission::New);
     }
 
     #[test]

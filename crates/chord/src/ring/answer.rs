@@ -25,7 +25,7 @@ pub(super) struct Breadth {
 /// The peers in an answer. With half of the ring dead, one answer in 256 names nobody who is alive.
 const ANSWER: Breadth = Breadth {
     before: 8,
-    around: 6,
+    around: 8,
     after: 8,
 };
 /// The peers in a redirect.

@@ -21,7 +21,7 @@ const ATTEMPTS_BEFORE: u32 = 1;
 /// Attempts at a peer that may be the owner: only one is.
 const ATTEMPTS_AFTER: u32 = 3;
 /// Peers right before a key that must name its owner.
-const WITNESSES: usize = 3;
+const WITNESSES: usize = 4;
 /// Mean gaps between peers within which these are looked for. In 8 gaps fewer than three peers stand
 /// around one key in 70; of liars, at a tenth of all, three or more around one key in 20.
 const ZONE: f64 = 8.0;

@@ -10,6 +10,7 @@ use super::{Ring, Turn};
 use crate::{
     Contact,
     contact::Contacts,
+    heard::Omission,
     in_flight::Purpose,
     message::{RingResponse, Scale, Version},
     neighbours::Place,
@@ -26,10 +27,11 @@ const FAR_EVERY: usize = 4;
 /// Neighbours that may be asked at a time whether they exist.
 const MAX_MEETINGS: usize = 32;
 
-/// Whether a list that was told holds peers that are not known here yet.
+/// Whether a list that was told is the one known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
     Known,
+    /// It names peers that are not known here yet, or no longer names others: it is wanted again.
     New,
 }
 
@@ -218,7 +220,8 @@ impl Ring {
     }
 
     /// Asks those themselves whom nobody vouches for: peers that are told and new here, and peers
-    /// that are left out.
+    /// that are left out. One that has been named until now is probably dead, and comes back when
+    /// it answers.
     fn meet_unheard(
         &mut self,
         turn: &mut Turn<'_>,
@@ -226,30 +229,42 @@ impl Ring {
         told: &[Contact],
         distance: impl Fn(&Contact) -> Key,
     ) -> Told {
-        let is_short = list.len() < self.settings.successors;
-        let last = list.last().map(&distance);
-        let fits =
-            |contact: &Contact| is_short || last.is_some_and(|last| distance(contact) < last);
-        for contact in list {
-            let is_told = told.iter().any(|told| told.id == contact.id);
-            let is_vouched_for = if is_told {
-                self.heard.vouch(contact.id)
-            } else {
-                self.heard.leave_out(contact.id, turn.now)
-            };
-            if !is_vouched_for {
-                self.meet(turn, contact);
-            }
-        }
+        let end = told.last().map(&distance);
         let mut outcome = Told::Known;
-        for contact in told {
-            let is_missing = list.iter().all(|known| known.id != contact.id);
-            if is_missing && contact.id != self.me.id && fits(contact) {
-                self.meet(turn, contact);
+        for contact in list {
+            if told.iter().any(|told| told.id == contact.id) {
+                if !self.heard.vouch(contact.id) {
+                    self.meet(turn, contact);
+                }
+            } else if end.is_some_and(|end| distance(contact) < end)
+                && self.doubt_neighbour(turn, contact) == Omission::New
+            {
                 outcome = Told::New;
             }
         }
+        let is_short = list.len() < self.settings.successors;
+        let (me, last) = (self.me.id, list.last().map(&distance));
+        for contact in told.iter().filter(|contact| contact.id != me) {
+            let is_missing = list.iter().all(|known| known.id != contact.id);
+            let fits = is_short || last.is_some_and(|last| distance(contact) < last);
+            if is_missing && fits {
+                outcome = Told::New;
+                self.meet(turn, contact);
+            }
+        }
         outcome
+    }
+
+    /// Another neighbour has left this one out.
+    fn doubt_neighbour(&mut self, turn: &mut Turn<'_>, contact: &Contact) -> Omission {
+        let omission = self.heard.leave_out(contact.id, turn.now);
+        if omission == Omission::New {
+            self.neighbours.remove(contact.id);
+        }
+        if omission != Omission::Refuted {
+            self.meet(turn, contact);
+        }
+        omission
     }
 }
 
