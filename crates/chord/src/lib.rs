@@ -20,12 +20,14 @@ mod neighbours;
 mod ring;
 mod roster;
 mod round_trips;
+mod seat;
 mod settings;
 pub mod sim;
 mod status;
 mod suspects;
 #[cfg(test)]
 mod testing;
+mod toil;
 
 pub use arc::{Arc, ArcChange};
 pub use contact::{Contact, Contacts, OwnRelay, Routes, TooMany};
@@ -35,5 +37,7 @@ pub use message::{
     Successors, Version,
 };
 pub use ring::{Ownership, Ring};
+pub use seat::{Prefix, Seat, Seating};
 pub use settings::Settings;
 pub use status::{Counter, RingStatus};
+pub use toil::{Effort, Toil};
