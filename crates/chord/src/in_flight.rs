@@ -39,8 +39,11 @@ pub(crate) enum Purpose {
     Rectify { instead: Contact },
     /// Ask a peer that may be the predecessor, if it answers.
     Precede,
-    /// Ask the owner of this peer's id for its neighbours, to join before it.
-    Join,
+    /// Ask an entry point for its neighbours, to learn the density of the ring.
+    Gauge,
+    /// Ask the owner of this peer's id for its neighbours, to join before it and behind the nearest
+    /// peer that has named it.
+    Join { behind: Option<Contact> },
     /// Ask the owner of this peer's id in another ring for its neighbours.
     Merge,
     /// Ask a neighbour about the nearest of its own.

@@ -194,6 +194,12 @@ impl Lookup {
         }
     }
 
+    /// Peers stand so close, as someone says, that this is the zone at most.
+    pub fn narrow(&mut self, zone: f64) {
+        let known = self.care.zone.unwrap_or(f64::INFINITY);
+        self.care.zone = Some(known.min(zone));
+    }
+
     /// Peers to begin with, as this peer, which stands at `me`, knows them.
     pub fn begin(&mut self, me: Key, before: &[Contact], after: &[Contact]) {
         before
@@ -287,6 +293,12 @@ impl Lookup {
             .chain(&self.after)
             .find(|c| c.contact.id == peer)
             .map_or(0, |c| c.depth)
+    }
+
+    /// The nearest peer before the key that has answered.
+    pub fn nearest_answered(&self) -> Option<Contact> {
+        let at = position_of(&self.before, State::Answered)?;
+        Some(self.before[at].contact.clone())
     }
 
     /// The next step; to be repeated while it is [`Step::Ask`].

@@ -65,7 +65,9 @@ impl Ring {
                     predecessors,
                 }
             }
-            Purpose::Adopt | Purpose::Join | Purpose::Merge => RingRequest::Neighbours,
+            Purpose::Adopt | Purpose::Gauge | Purpose::Join { .. } | Purpose::Merge => {
+                RingRequest::Neighbours
+            }
             Purpose::Rectify { .. } | Purpose::Meet => RingRequest::Ping,
             Purpose::Survey => RingRequest::Survey {
                 routes: routes(),
@@ -150,7 +152,8 @@ impl Ring {
             Purpose::Adopt => self.adopt_successor(turn, pending.to, response),
             Purpose::Rectify { .. } => self.finish_operation(turn),
             Purpose::Precede => self.adopt_predecessor(turn, pending.to),
-            Purpose::Join => self.joined(turn, pending.to, response),
+            Purpose::Join { behind } => self.joined(turn, pending.to, behind, response),
+            Purpose::Gauge => self.gauge(&pending.to, &response),
             Purpose::Merge => self.merge(turn, pending.to, response),
             Purpose::Find { lookup, .. } => self.found(turn, lookup, pending.to, response),
             Purpose::Roster => self.take_roster(turn, pending.to, response),
@@ -172,9 +175,9 @@ impl Ring {
             Purpose::Stabilize => self.drop_head(turn, to.id),
             Purpose::Rectify { instead } => self.replace_predecessor(turn, to.id, instead),
             Purpose::Adopt | Purpose::Precede => self.finish_operation(turn),
-            Purpose::Join => self.join_failed(turn),
+            Purpose::Join { .. } => self.join_failed(turn),
             Purpose::Survey | Purpose::Meet => self.lose_neighbour(to.id),
-            Purpose::Merge => {}
+            Purpose::Gauge | Purpose::Merge => {}
             Purpose::Find { lookup, .. } => self.find_failed(turn, lookup, to.id),
             Purpose::Roster | Purpose::Hello => self.drop_member(turn, to.id),
         }

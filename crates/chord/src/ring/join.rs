@@ -1,13 +1,14 @@
 //! Joining through remembered peers, starting over after isolation, and leaving with a word.
 
-use super::{Operation, Ring, Turn};
+use super::{Operation, Ring, Turn, seek::ZONE};
 use crate::{
     Contact,
     contact::Contacts,
     event::Phase,
+    in_flight::Purpose,
     lookup::{Goal, Lookup},
     message::{Notice, Predecessor, RingResponse, Scale, Successors},
-    neighbours::Neighbours,
+    neighbours::{Neighbours, clockwise},
     suspects::{GONE_FOR, SILENT_FOR},
 };
 use apoidea_model::{PeerId, Time};
@@ -86,6 +87,28 @@ impl Ring {
         let mut lookup = self.new_lookup(turn, self.me.key(), Goal::Join);
         lookup.begin(self.me.key(), &entries, &[]);
         self.run_lookup(turn, lookup);
+        for entry in entries {
+            self.ask(turn, &entry, Purpose::Gauge);
+        }
+    }
+
+    /// An entry point has told its successors. The closest among all that entry points tell show how
+    /// close peers stand: a liar can leave some out, and those that it makes up do not answer.
+    pub(super) fn gauge(&mut self, entry: &Contact, response: &RingResponse) {
+        let RingResponse::Neighbours {
+            successors: Successors::List(_, list),
+            ..
+        } = response
+        else {
+            return;
+        };
+        let list = clockwise(entry.key(), list.as_slice(), self.settings.successors);
+        let Some(last) = list.last() else { return };
+        let gap = entry.key().distance_to(last.key()).fraction() / list.len() as f64;
+        let joining = |lookup: &&mut Lookup| lookup.goal == Goal::Join;
+        for lookup in self.lookups.iter_mut().filter(joining) {
+            lookup.narrow(gap * ZONE);
+        }
     }
 
     pub(super) fn be_alone(&mut self, turn: &mut Turn<'_>) {
@@ -103,8 +126,15 @@ impl Ring {
         }
     }
 
-    /// The owner of the own id has told its neighbours.
-    pub(super) fn joined(&mut self, turn: &mut Turn<'_>, owner: Contact, response: RingResponse) {
+    /// The owner of the own id has told its neighbours. The peer behind which the place is has named
+    /// the owner; it is greeted in any case, since the owner might hide it.
+    pub(super) fn joined(
+        &mut self,
+        turn: &mut Turn<'_>,
+        owner: Contact,
+        behind: Option<Contact>,
+        response: RingResponse,
+    ) {
         let RingResponse::Neighbours {
             predecessor,
             successors: Successors::List(_, list),
@@ -136,6 +166,9 @@ impl Ring {
                 self.known = None;
                 self.last_round = turn.now;
                 self.stabilize(turn);
+                if let Some(behind) = behind.filter(|behind| behind.id != owner.id) {
+                    self.try_predecessor(turn, behind);
+                }
                 self.fit_fingers();
                 self.refresh_finger(turn);
             }

@@ -85,7 +85,7 @@ impl Ring {
         };
         match (self.phase, self.scale, scale) {
             (Phase::Outside | Phase::Joining, ..) => {}
-            (Phase::Alone, _, Scale::Large) => self.joined(turn, owner, response),
+            (Phase::Alone, _, Scale::Large) => self.joined(turn, owner, None, response),
             (_, Scale::Small, Scale::Small) => {
                 self.phase = Phase::Member;
                 self.meet_ring(turn, owner, list.as_slice().iter());

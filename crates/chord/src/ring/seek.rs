@@ -24,7 +24,7 @@ const ATTEMPTS_AFTER: u32 = 3;
 const WITNESSES: usize = 4;
 /// Mean gaps between peers within which these are looked for. In 8 gaps fewer than three peers stand
 /// around one key in 70; of liars, at a tenth of all, three or more around one key in 20.
-const ZONE: f64 = 8.0;
+pub(super) const ZONE: f64 = 8.0;
 /// Remembered peers asked when this peer has no position.
 const ENTRY_PEERS: usize = 4;
 
@@ -91,7 +91,7 @@ impl Ring {
         };
         let zone = match goal {
             Goal::User { .. } | Goal::Finger(_) => self.gap().map(|gap| gap * ZONE),
-            // Another ring has another density, and a newcomer knows none.
+            // Another ring has another density, and a newcomer has to ask for it.
             Goal::Join | Goal::Check => None,
         };
         Care { witnesses, zone }
@@ -317,7 +317,8 @@ impl Ring {
             }
             Goal::Finger(exponent) => self.take_finger(turn, exponent, owner),
             Goal::Join => {
-                if !self.ask(turn, &owner, Purpose::Join) {
+                let behind = lookup.nearest_answered();
+                if !self.ask(turn, &owner, Purpose::Join { behind }) {
                     self.join_failed(turn);
                 }
             }

@@ -38,8 +38,7 @@ pub(super) enum Told {
 impl Ring {
     /// In every other round, asks one of the neighbours, in turn; in the first rounds, all near
     /// ones. Returns whether it has asked.
-    pub(super) fn survey_in_turn(&mut self, turn: &mut Turn<'_>) -> bool {
-        let round = self.heard.next_round();
+    pub(super) fn survey(&mut self, turn: &mut Turn<'_>, round: u32) -> bool {
         let asked = if round < FIRST_ROUNDS {
             self.near_neighbours()
         } else if round.is_multiple_of(2) {

@@ -5,7 +5,7 @@
 //! it is.
 
 use crate::{
-    Arc, Contact, Message, RingAction, RingRequest, RingResponse, Successors, Version,
+    Arc, Contact, Message, Predecessor, RingAction, RingRequest, RingResponse, Successors, Version,
     contact::Contacts,
 };
 use apoidea_model::{Key, PeerId};
@@ -131,10 +131,9 @@ impl Liars {
 
     fn false_neighbours(&self, me: &Contact, response: RingResponse) -> RingResponse {
         match response {
-            RingResponse::Neighbours {
-                predecessor, scale, ..
-            } => RingResponse::Neighbours {
-                predecessor,
+            RingResponse::Neighbours { scale, .. } => RingResponse::Neighbours {
+                // Nobody stands between the asker and this liar, if one believes it.
+                predecessor: Predecessor::You,
                 successors: Successors::List(FALSE_VERSION, self.neighbours_after(me)),
                 scale,
             },
