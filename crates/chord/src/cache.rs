@@ -1,7 +1,7 @@
-//! Arcs of other owners, remembered from their own answers, so that a warm lookup needs no hop.
+//! Arcs of other owners, remembered from lookups, so that a warm lookup needs no hop.
 //!
-//! A wrong entry costs one redirected request: owners check every key, and a redirect or a failure
-//! removes the entry.
+//! An arc begins where other peers end, never where its owner alone says so. A wrong entry costs
+//! one redirected request: owners check every key, and a redirect or a failure removes the entry.
 
 use crate::{Contact, arc::Arc, settings::Settings};
 use apoidea_model::{Key, PeerId, Time};
@@ -39,7 +39,7 @@ impl ArcCache {
         self.by_end.len()
     }
 
-    /// Remembers the arc that the first of `owners` has named as its own.
+    /// Remembers that the first of `owners` owns everything after `from`.
     pub fn learn(&mut self, from: Key, owners: Vec<Contact>, now: Time) {
         let Some(owner) = owners.first() else { return };
         if self.most == 0 {

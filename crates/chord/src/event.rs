@@ -53,7 +53,7 @@ pub enum Freshness {
     /// From the own neighbourhood or the arc cache, where possible. The request that follows finds
     /// out if it is wrong.
     Cached,
-    /// Only by the owner's own word, given now.
+    /// Only by the owner's own word and that of the peers before it, given now.
     Fresh,
 }
 
@@ -85,7 +85,7 @@ pub enum RingAction {
 /// The source that named a peer as the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Certainty {
-    /// The owner itself.
+    /// The owner itself, and the peers before it that have named it.
     Confirmed,
     /// The owner that everyone names is silent, and this is the next living peer: it becomes the
     /// owner with the next rounds of stabilisation.

@@ -1,4 +1,5 @@
-//! The neighbours that have spoken to this peer themselves: when, and which view of theirs is known.
+//! The neighbours that have spoken to this peer themselves: when they did, and which view of theirs
+//! is known.
 //!
 //! A neighbour in a list is another peer's word until it has spoken itself. Nobody else can then
 //! make it disappear.

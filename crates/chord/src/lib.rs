@@ -8,6 +8,7 @@
 mod arc;
 mod book;
 mod cache;
+mod candidate;
 mod contact;
 mod counters;
 mod event;

@@ -1,9 +1,9 @@
 //! One iterative lookup: the next peer to ask on the way to a key's owner, and the time to stop.
 //!
 //! Candidates stand before the key or at and after it. Nobody's word about itself makes it the
-//! owner. The owner is the nearest living peer after the key that several peers right before the key
-//! have named; it is asked, too, and confirms. A liar can name false peers or leave true ones out,
-//! but it cannot hide a peer that an honest one names, and it has no place nearer than its own.
+//! owner. The owner is the nearest living peer after the key that several peers right before the
+//! key have named; it is asked, too, and confirms. A liar can name false peers or leave true ones
+//! out. It cannot hide a peer that an honest one names, and it has no place nearer than its own.
 //!
 //! Peers right before the key are within the *zone*: the distance in which several peers are to be
 //! expected, by the density around the asker (Castro et al. 2002, §4.2). Liars who name only each
@@ -13,11 +13,13 @@
 //! Answers may only name peers nearer to the key than the answerer. So every hop advances, and a
 //! liar cannot lead a lookup in circles. Requests and timeouts are left to the ring.
 
-use crate::{Arc, Contact, message::RingRequest};
+use crate::{
+    Arc, Contact,
+    candidate::{self, Candidate, Side, State, place, position_of},
+    message::RingRequest,
+};
 use apoidea_model::{Key, PeerId, Time};
 
-/// Candidates kept on either side of the key: the dead of a half-dead ring, and the living.
-const MAX_CANDIDATES: usize = 64;
 /// Candidates taken from each list of one answer: as many as an honest answer names.
 const MAX_NAMED: usize = 8;
 /// Peers asked before a lookup gives up: ten times what half a dead ring needs.
@@ -87,34 +89,6 @@ struct Hint {
     is_asked: bool,
     /// The start of its arc, if it is known from an earlier lookup.
     from: Option<Key>,
-}
-
-#[derive(Debug, Clone)]
-struct Candidate {
-    contact: Contact,
-    depth: u32,
-    state: State,
-    /// The peers before the key that have named this one after it.
-    namers: Vec<Key>,
-    /// What it says of itself: the start of its arc, and the peers after it.
-    claim: Option<(Key, Vec<Contact>)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    New,
-    Asked,
-    /// Asked more than once; others may be asked meanwhile.
-    Slow,
-    Answered,
-    Dead,
-}
-
-/// On which side of the key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    Before,
-    After,
 }
 
 /// The next step of a lookup.
@@ -622,42 +596,9 @@ impl Lookup {
         }
     }
 
-    /// Keeps a candidate in its place, nearest to the target first; the farthest give way, and the
-    /// asker's own acquaintances last, so that no answer can crowd them out.
     fn insert(&mut self, contact: &Contact, side: Side, depth: u32) {
         let target = self.target;
-        let list = self.list(side);
-        if place(list, contact.id).is_some() {
-            return;
-        }
-        let key = contact.key();
-        let at = list.partition_point(|c| match side {
-            Side::Before => c.contact.key().between(key, target),
-            Side::After => c.contact.key() == target || c.contact.key().between(target, key),
-        });
-        let mut at = at;
-        if list.len() >= MAX_CANDIDATES {
-            let is_free = |c: &Candidate| !matches!(c.state, State::Asked | State::Slow);
-            let named = list.iter().rposition(|c| is_free(c) && c.depth > 1);
-            let Some(farthest) = named.or(list.iter().rposition(is_free)) else {
-                return;
-            };
-            if farthest < at && named.is_none() {
-                return;
-            }
-            list.remove(farthest);
-            at -= usize::from(farthest < at);
-        }
-        list.insert(
-            at,
-            Candidate {
-                contact: contact.clone(),
-                depth,
-                state: State::New,
-                namers: Vec::new(),
-                claim: None,
-            },
-        );
+        candidate::insert(self.list(side), target, side, contact, depth);
     }
 
     /// Everyone but the peer at the target stands before it, if one only goes far enough around; a
@@ -689,14 +630,6 @@ impl Lookup {
 
 fn first(named: &[Contact]) -> &[Contact] {
     &named[..named.len().min(MAX_NAMED)]
-}
-
-fn place(list: &[Candidate], peer: PeerId) -> Option<usize> {
-    list.iter().position(|c| c.contact.id == peer)
-}
-
-fn position_of(list: &[Candidate], state: State) -> Option<usize> {
-    list.iter().position(|c| c.state == state)
 }
 
 #[cfg(test)]
@@ -934,18 +867,5 @@ mod tests {
         lookup.claim(&peer(110), peer(20).key(), vec![]);
         let confirmed = lookup.step();
         assert!(matches!(confirmed, Step::Confirm { from, .. } if from == peer(90).key()));
-    }
-
-    #[test]
-    fn no_answer_crowds_out_those_that_the_asker_knows() {
-        let mut lookup = careful(1);
-        lookup.begin(peer(0).key(), &peers([10, 20]), &[]);
-        asked(&mut lookup);
-        for round in 0..12u8 {
-            let named: Vec<Contact> = (0..8).map(|n| peer(21 + round * 6 + n % 6)).collect();
-            lookup.closer(peer(20).id, &named, &[]);
-        }
-        assert!(lookup.before.len() <= MAX_CANDIDATES);
-        assert!(place(&lookup.before, peer(10).id).is_some());
     }
 }

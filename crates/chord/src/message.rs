@@ -108,8 +108,8 @@ pub enum RingResponse {
         /// Peers at or after the key, nearest to it first.
         after: Contacts,
     },
-    /// To `Survey`: the nearest predecessors and successors, each nearest first, with the state that
-    /// they are; none if the asker knows it.
+    /// To `Survey`: the nearest predecessors and successors, each nearest first, with the state
+    /// that they are; none if the asker knows it.
     Around(Option<(Version, Contacts, Contacts)>),
     /// To `Roster`: the other members, or none if the rosters are the same.
     Roster {

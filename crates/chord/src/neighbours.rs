@@ -2,8 +2,8 @@
 //! first.
 //!
 //! Only the first successor and the first predecessor are pointers of the protocol. They are
-//! adopted after they have answered. The rest of each list is the word of those two, and is checked
-//! for order when it comes in.
+//! adopted after they have answered. The rest of each list begins as the word of those two, and
+//! each is asked itself (see `ring/survey.rs`).
 
 use crate::{Contact, message::Version};
 use apoidea_model::{Key, PeerId};

@@ -3,10 +3,11 @@
 //!
 //! A position that is the hash of a public key is free to choose: thousands of keys are tried in a
 //! second. Addresses are not free. So every /24 of IPv4 and every /48 of IPv6 has a few seats, the
-//! peer's id says in which of them it sits, and all seats move once in an epoch (BEP 42 binds ids to
-//! addresses in a similar way). One party with one prefix has a few positions, whatever it computes.
+//! peer's id says in which of them it sits, and all seats move once in an epoch (BEP 42 binds ids
+//! to addresses in a similar way). One party with one prefix has a few positions, whatever it
+//! computes.
 //!
-//! An address counts only if another peer has reached the member there. That is left to the overlay.
+//! An address counts only if another peer has reached the member there. The overlay finds that out.
 
 use apoidea_model::{Key, PeerId, Time, is_global};
 use std::{
@@ -94,8 +95,8 @@ impl Seat {
     /// Seats of one prefix. With 8 among 1,000 members, one prefix owns a chosen key with a chance
     /// of 0.8 %. More members of one prefix find no seat and stay workers.
     pub const PER_PREFIX: u8 = 8;
-    /// Time for which a seat stays where it is. A member hands its keys over once in it; a party that
-    /// has got a good seat by luck loses it.
+    /// Time for which a seat stays where it is. A member hands its keys over once in it. A party
+    /// that has got a good seat by luck loses it.
     pub const EPOCH: Duration = Duration::from_secs(7 * 24 * 3600);
     /// Time around a change of epoch in which both seats count, since clocks differ.
     pub const GRACE: Duration = Duration::from_secs(600);

@@ -92,8 +92,8 @@ impl Ring {
         }
     }
 
-    /// An entry point has told its successors. The closest among all that entry points tell show how
-    /// close peers stand: a liar can leave some out, and those that it makes up do not answer.
+    /// An entry point has told its successors. The closest among all that entry points tell show
+    /// how close peers stand: a liar can leave some out, and those that it makes up do not answer.
     pub(super) fn gauge(&mut self, entry: &Contact, response: &RingResponse) {
         let RingResponse::Neighbours {
             successors: Successors::List(_, list),
@@ -126,8 +126,8 @@ impl Ring {
         }
     }
 
-    /// The owner of the own id has told its neighbours. The peer behind which the place is has named
-    /// the owner; it is greeted in any case, since the owner might hide it.
+    /// The owner of the own id has told its neighbours. The peer behind which the place is has
+    /// named the owner; it is greeted in any case, since the owner might hide it.
     pub(super) fn joined(
         &mut self,
         turn: &mut Turn<'_>,

@@ -3,9 +3,10 @@
 use super::{Ring, Turn, answer::OWN};
 use crate::{
     Contact,
+    candidate::Side,
     event::{Certainty, Freshness, LookupId, NotFound, Phase, RingAction},
     in_flight::Purpose,
-    lookup::{Care, Goal, Lookup, Side, Step},
+    lookup::{Care, Goal, Lookup, Step},
     message::{RingRequest, RingResponse, Scale},
     neighbours::clockwise,
 };
@@ -20,10 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const ATTEMPTS_BEFORE: u32 = 1;
 /// Attempts at a peer that may be the owner: only one is.
 const ATTEMPTS_AFTER: u32 = 3;
-/// Peers right before a key that must name its owner.
+/// Peers right before a key that must name its owner. The fourth costs three messages and halves
+/// the look-ups that a tenth of all peers catch by naming only each other.
 const WITNESSES: usize = 4;
-/// Mean gaps between peers within which these are looked for. In 8 gaps fewer than three peers stand
-/// around one key in 70; of liars, at a tenth of all, three or more around one key in 20.
+/// Mean gaps between peers within which the witnesses are looked for. In 8 gaps there are fewer
+/// than four peers before one key in 24. Of liars, at a tenth of all, there are four or more before
+/// one key in 110.
 pub(super) const ZONE: f64 = 8.0;
 /// Remembered peers asked when this peer has no position.
 const ENTRY_PEERS: usize = 4;

@@ -82,7 +82,8 @@ impl Ring {
         self.follow_predecessor_of(turn, &head, predecessor);
     }
 
-    /// `list = (head :: its list)[..r]`, with those that the head leaves out and that live. Returns whether the list leads back to this peer.
+    /// `list = (head :: its list)[..r]`, with those that the head leaves out and that live, and
+    /// without those that have not spoken yet. Returns whether the list leads back to this peer.
     fn take_successors(
         &mut self,
         turn: &mut Turn<'_>,

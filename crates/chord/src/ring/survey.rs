@@ -1,10 +1,11 @@
 //! Knowing the neighbours by their own word, so that no liar among them can hide the others.
 //!
 //! Chord takes its lists from one neighbour: successors from the first successor, predecessors from
-//! the predecessor. A liar there could replace everyone behind it by its accomplices. So a neighbour
-//! that one of them leaves out is asked itself, and stays while it answers. In every round, one of
-//! the other neighbours is asked for its own nearest, in turn. The question is also a
-//! greeting: the asker proves that it exists, whatever those between the two say.
+//! the predecessor. A liar there could replace everyone behind it by its accomplices. So a
+//! neighbour that is new comes in when it has answered, and one that is left out is asked itself
+//! and stays while it answers. In every other round, one of the neighbours is asked for its own
+//! nearest, in turn. The question is also a greeting: the asker proves that it exists, whatever
+//! those between the two say.
 
 use super::{Ring, Turn};
 use crate::{

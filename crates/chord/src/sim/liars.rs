@@ -1,8 +1,8 @@
 //! Hostile members: their rings are honest inside, and their letters are not.
 //!
-//! A liar knows the truth, since it keeps the ring like everyone else. Every letter that it sends is
-//! rewritten on its way out. A liar has a real place on the ring: it cannot be nearer to a key than
-//! it is.
+//! A liar knows the truth, since it keeps the ring like everyone else. Every letter that it sends
+//! is rewritten on its way out. A liar has a real place on the ring: it cannot be nearer to a key
+//! than it is.
 
 use crate::{
     Arc, Contact, Message, Predecessor, RingAction, RingRequest, RingResponse, Successors, Version,

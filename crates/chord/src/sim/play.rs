@@ -43,8 +43,8 @@ pub fn play(options: &RingSimOptions) -> (Vec<Figure>, Vec<String>) {
 }
 
 fn settings(options: &RingSimOptions) -> Settings {
-    // Every lookup is to travel, so nothing is remembered; the damage that liars do to the memory is
-    // a figure of its own.
+    // Every lookup is to travel, so nothing is remembered. Among liars, the damage that they do to
+    // the memory is a figure of its own.
     let cached_arcs = if options.liars > 0.0 {
         Settings::default().cached_arcs
     } else {
