@@ -17,6 +17,7 @@ mod heard;
 mod in_flight;
 mod lookup;
 mod message;
+mod neighbourhood;
 mod neighbours;
 mod ring;
 mod roster;
@@ -37,6 +38,7 @@ pub use message::{
     Message, MessageKind, Notice, Predecessor, RequestId, RingRequest, RingResponse, Scale,
     Successors, Version,
 };
+pub use neighbourhood::{Extent, Membership, Neighbourhood};
 pub use ring::{Ownership, Ring};
 pub use seat::{Prefix, Seat, Seating};
 pub use settings::Settings;

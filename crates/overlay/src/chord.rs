@@ -19,7 +19,9 @@ use crate::{
     Service, Transport, TransportSettings, overlay::ARC_CHANGES,
 };
 use actor::{Actor, MeasuredRoundTrips};
-use apoidea_chord::{Arc as RingArc, ArcChange, Freshness, Phase, RingStatus};
+use apoidea_chord::{
+    Arc as RingArc, ArcChange, Freshness, Membership, Neighbourhood, Phase, RingStatus,
+};
 use apoidea_model::{Key, PeerId};
 use bootstrap::Bootstrap;
 use bytes::Bytes;
@@ -92,6 +94,7 @@ pub struct Chord {
     mailbox: Mailbox,
     standing: watch::Receiver<RingStanding>,
     round_trips: watch::Receiver<MeasuredRoundTrips>,
+    neighbourhood: watch::Receiver<Arc<Neighbourhood>>,
     changes: broadcast::Sender<ArcChange>,
     /// Rung to enter again after leaving.
     again: Arc<Notify>,
@@ -114,7 +117,7 @@ impl Chord {
         let transport = Transport::start(identity, transport, book, doorman)?;
         let changes = broadcast::Sender::new(ARC_CHANGES);
         let stop = CancellationToken::new();
-        let (actor, standing, round_trips) = Actor::new(
+        let (actor, watches) = Actor::new(
             transport.clone(),
             mailbox.clone(),
             commands,
@@ -126,7 +129,7 @@ impl Chord {
         let bootstrap = Bootstrap::new(
             transport.clone(),
             mailbox.clone(),
-            standing.clone(),
+            watches.standing.clone(),
             network,
             chord,
             again.clone(),
@@ -135,8 +138,9 @@ impl Chord {
         Ok(Chord {
             transport,
             mailbox,
-            standing,
-            round_trips,
+            standing: watches.standing,
+            round_trips: watches.round_trips,
+            neighbourhood: watches.neighbourhood,
             changes,
             again,
             _stop: stop.drop_guard(),
@@ -221,6 +225,14 @@ impl Overlay for Chord {
             .borrow()
             .arc
             .is_some_and(|arc| arc.contains(key))
+    }
+
+    fn near(&self, key: Key, count: usize) -> Vec<PeerId> {
+        self.neighbourhood.borrow().after(key).take(count).collect()
+    }
+
+    fn membership(&self, peer: PeerId) -> Membership {
+        self.neighbourhood.borrow().membership(peer)
     }
 
     fn request(

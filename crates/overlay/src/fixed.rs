@@ -14,7 +14,7 @@ use crate::{
     AddressBook, Identity, Kind, LookupError, Overlay, OverlayStartError, RequestError, Service,
     Source, Transport, TransportSettings, lock::lock, overlay::ARC_CHANGES,
 };
-use apoidea_chord::ArcChange;
+use apoidea_chord::{ArcChange, Membership};
 use apoidea_model::{Key, PeerId};
 use bytes::Bytes;
 use circle::Circle;
@@ -151,6 +151,18 @@ impl Overlay for Fixed {
             .owners(key, 1, &self.shared.down())
             .first()
             == Some(&self.me())
+    }
+
+    fn near(&self, key: Key, count: usize) -> Vec<PeerId> {
+        self.shared.circle.owners(key, count, &self.shared.down())
+    }
+
+    fn membership(&self, peer: PeerId) -> Membership {
+        if peer == self.me() || self.others.contains_key(&peer) {
+            Membership::Member
+        } else {
+            Membership::Stranger
+        }
     }
 
     fn request(

@@ -19,7 +19,7 @@ mod overlay;
 mod service;
 mod transport;
 
-pub use apoidea_chord::{Arc, ArcChange, Contact, Phase, Settings as RingSettings};
+pub use apoidea_chord::{Arc, ArcChange, Contact, Membership, Phase, Settings as RingSettings};
 pub use chord::{
     Chord, ChordSettings, EntryPlace, EntryPoint, InvalidEntryPoint, LocalDiscovery, RingStanding,
     SettingOut,

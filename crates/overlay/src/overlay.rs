@@ -4,7 +4,7 @@
 //! through a relay.
 
 use crate::{Kind, Refusal};
-use apoidea_chord::ArcChange;
+use apoidea_chord::{ArcChange, Membership};
 use apoidea_model::{Key, PeerId};
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -22,6 +22,14 @@ pub trait Overlay: Send + Sync + 'static {
 
     /// Whether this peer is the owner of `key`, as far as it knows now.
     fn owns(&self, key: Key) -> bool;
+
+    /// The first `count` peers at and after `key` in this peer's own view of the ring, its owner
+    /// first, known without asking anybody; none where the view does not reach. A peer that has left
+    /// its place keeps the last view: its neighbours fetch from it what it held.
+    fn near(&self, key: Key, count: usize) -> Vec<PeerId>;
+
+    /// Whether a peer is on the ring in this peer's own view.
+    fn membership(&self, peer: PeerId) -> Membership;
 
     /// Asks a peer something. Dropping the future cancels the request at both ends.
     fn request(

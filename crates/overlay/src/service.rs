@@ -31,6 +31,10 @@ pub enum Refusal {
     /// The key lies outside its arc; look the owner up again.
     #[error("the peer is not responsible for the key")]
     NotMine,
+    /// In its view of the ring the sender has no right to ask or to say this. Views differ for a
+    /// while after a change; ask again later.
+    #[error("the peer does not grant this peer the right to say that")]
+    NotYours,
 }
 
 /// Answers requests. Every call holds a slot until it returns, and there are boundedly many slots:

@@ -166,7 +166,16 @@ impl Ring {
                 self.known = None;
                 self.last_round = turn.now;
                 self.stabilize(turn);
-                if let Some(behind) = behind.filter(|behind| behind.id != owner.id) {
+                let named = match predecessor {
+                    Predecessor::Peer(before) => Some(before.key()),
+                    _ => None,
+                };
+                // A peer between the two has the better claim, and is met when it answers.
+                let is_nearer = |behind: &Contact| {
+                    named.is_none_or(|named| !named.between(behind.key(), self.me.key()))
+                };
+                let behind = behind.filter(|behind| behind.id != owner.id && is_nearer(behind));
+                if let Some(behind) = behind {
                     self.try_predecessor(turn, behind);
                 }
                 self.fit_fingers();

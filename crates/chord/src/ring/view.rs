@@ -1,7 +1,7 @@
 //! The ring seen from outside: the owner of a key, the neighbours, the number of members.
 
 use super::{Ring, answer::ONE};
-use crate::{Contact, arc::Arc, event::Phase, message::Scale, status::RingStatus};
+use crate::{Contact, Neighbourhood, arc::Arc, event::Phase, message::Scale, status::RingStatus};
 use apoidea_model::{Key, Time};
 
 /// The owner of a key, judged from here.
@@ -101,6 +101,21 @@ impl Ring {
         });
         let owners: Vec<Contact> = owners.take(count).cloned().collect();
         (owners.len() == count).then_some(owners)
+    }
+
+    /// The peers around this one, as far as it knows them without asking. Empty outside the ring.
+    pub fn neighbourhood(&self) -> Neighbourhood {
+        let id = |contact: &Contact| contact.id;
+        match (self.phase, self.scale) {
+            (Phase::Outside | Phase::Joining, _) => Neighbourhood::default(),
+            (_, Scale::Small) => {
+                let others = self.roster.clockwise(self.me.key()).map(id);
+                Neighbourhood::whole(others.chain([self.me.id]))
+            }
+            (_, Scale::Large) => {
+                Neighbourhood::part(self.neighbours.run(&self.me).map(id).collect())
+            }
+        }
     }
 
     /// The predecessor, if one is known.

@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{Kind, LookupError, RequestError, Source, Transport, clock::Clock};
 use apoidea_chord::{
-    ArcChange, Contact, Freshness, LookupId, Message, NotFound, Ring, RingAction, RingEvent, Routes,
+    ArcChange, Contact, Freshness, LookupId, Message, Neighbourhood, NotFound, Ring, RingAction,
+    RingEvent, Routes,
 };
 use apoidea_model::{Key, PeerId, Route};
 use rand::rngs::StdRng;
@@ -52,6 +53,7 @@ pub(crate) struct Actor {
     changes: broadcast::Sender<ArcChange>,
     standing: watch::Sender<RingStanding>,
     round_trips: watch::Sender<MeasuredRoundTrips>,
+    neighbourhood: watch::Sender<Arc<Neighbourhood>>,
     lookups: HashMap<LookupId, LookupReply>,
     next_lookup: u64,
     advertise: Vec<SocketAddr>,
@@ -61,22 +63,26 @@ pub(crate) struct Actor {
     rng: StdRng,
 }
 
+/// The parts of the ring's state that others watch.
+pub(crate) struct Watches {
+    pub standing: watch::Receiver<RingStanding>,
+    pub round_trips: watch::Receiver<MeasuredRoundTrips>,
+    pub neighbourhood: watch::Receiver<Arc<Neighbourhood>>,
+}
+
 impl Actor {
-    /// The task's state, and the watches on its standing and its round trips.
+    /// The task's state, and the watches on it.
     pub fn new(
         transport: Transport,
         mailbox: Mailbox,
         commands: mpsc::Receiver<Command>,
         changes: broadcast::Sender<ArcChange>,
         settings: &ChordSettings,
-    ) -> (
-        Self,
-        watch::Receiver<RingStanding>,
-        watch::Receiver<MeasuredRoundTrips>,
-    ) {
+    ) -> (Self, Watches) {
         let advertise = settings.advertise.clone();
         let me = Contact::new(transport.me(), &own_routes(&transport, &advertise));
         let ring = Ring::new(me, settings.ring.clone());
+        let (neighbourhood, neighbours) = watch::channel(Arc::new(ring.neighbourhood()));
         let (standing, watched) = watch::channel(standing_of(&ring));
         let (round_trips, measured) = watch::channel(MeasuredRoundTrips::default());
         let actor = Actor {
@@ -87,6 +93,7 @@ impl Actor {
             changes,
             standing,
             round_trips,
+            neighbourhood,
             lookups: HashMap::new(),
             next_lookup: 0,
             advertise,
@@ -95,7 +102,12 @@ impl Actor {
             clock: Clock::start(),
             rng: rand::make_rng(),
         };
-        (actor, watched, measured)
+        let watches = Watches {
+            standing: watched,
+            round_trips: measured,
+            neighbourhood: neighbours,
+        };
+        (actor, watches)
     }
 
     /// Runs until it is cancelled.
@@ -281,11 +293,26 @@ impl Actor {
     }
 
     fn publish(&self) {
+        self.publish_neighbourhood();
         let now = standing_of(&self.ring);
         self.standing.send_if_modified(|told| {
             let before = std::mem::replace(told, now);
             (before.phase, before.arc) != (now.phase, now.arc)
         });
+    }
+
+    /// A peer without a place keeps the view of its last one.
+    fn publish_neighbourhood(&self) {
+        let now = self.ring.neighbourhood();
+        if !now.peers().is_empty() {
+            self.neighbourhood.send_if_modified(|told| {
+                let is_new = **told != now;
+                if is_new {
+                    *told = Arc::new(now);
+                }
+                is_new
+            });
+        }
     }
 }
 

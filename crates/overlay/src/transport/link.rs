@@ -190,6 +190,7 @@ pub(crate) fn refusal_tag(refusal: Refusal) -> u8 {
         Refusal::Malformed => 2,
         Refusal::Busy => 3,
         Refusal::NotMine => 4,
+        Refusal::NotYours => 5,
     }
 }
 
@@ -199,6 +200,7 @@ fn refusal(tag: u8) -> Option<Refusal> {
         Refusal::Malformed,
         Refusal::Busy,
         Refusal::NotMine,
+        Refusal::NotYours,
     ];
     all.into_iter().find(|refusal| refusal_tag(*refusal) == tag)
 }
