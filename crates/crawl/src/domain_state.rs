@@ -258,10 +258,43 @@ impl DomainState {
         self.leave_queue(evicted);
     }
 
+    /// The state as other peers get it: each asks for robots.txt itself.
+    pub fn without_robots(&self) -> Self {
+        DomainState {
+            robots: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// Another peer's word about the host. It is advice: robots.txt is asked for again, a stopped
+    /// host rests and is then looked at again, and no pause is longer than the contract's longest.
+    pub fn into_advice(mut self, now: Time) -> Self {
+        self.robots.clear();
+        if self.stopped.take().is_some() {
+            self.rests_until = Time::NEVER;
+            (self.failures, self.forbidden, self.rests) = (0, 0, 0);
+        }
+        self.bound(now);
+        self.rests = self.rests.min(politeness::RESTS_UNTIL_STOP - 1);
+        self.forbidden = self.forbidden.min(politeness::FORBIDDEN_UNTIL_STOP - 1);
+        self.counters.combined = self.counters.combined.min(self.counters.admitted);
+        self
+    }
+
+    /// Waits as long as another peer's advice asks for, if that is longer.
+    pub fn heed(&mut self, advice: &DomainState) {
+        self.last_asked = self.last_asked.max(advice.last_asked);
+        self.next = self.next.max(advice.next);
+        self.rests_until = self.rests_until.max(advice.rests_until);
+        self.last_pause = self.last_pause.max(advice.last_pause);
+    }
+
     /// Brings times from a broken clock, or a stranger, back into what the contract allows.
     pub fn bound(&mut self, now: Time) {
         let longest = politeness::REST.max(politeness::BACK_OFF_MAX);
+        self.last_asked = self.last_asked.min(now);
         self.next = self.next.min(now + longest);
+        self.last_pause = self.last_pause.map(|pause| pause.min(longest));
         self.rests_until = self.rests_until.min(now + longest);
         self.doubled_until = self.doubled_until.min(now + politeness::DOUBLED_FOR);
         self.doublings = self.doublings.min(politeness::DOUBLINGS_MAX);

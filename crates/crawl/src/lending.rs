@@ -31,7 +31,7 @@ mod rest;
 pub use fetch_id::FetchId;
 pub use load::{Load, Memory, Progress, Room};
 
-use apoidea_model::{PeerId, Time};
+use apoidea_model::{Domain, PeerId, Time};
 use rest::{Rest, lasts};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -48,6 +48,12 @@ pub const SHORT_FOR: Duration = Duration::from_secs(1);
 pub const OVERDUE: Duration = Duration::from_secs(120);
 /// The same for a helper that is no neighbour any more, and so may be dead.
 pub const OVERDUE_IF_GONE: Duration = Duration::from_secs(40);
+/// Domains that helpers called closed, at a time.
+pub const MAX_DOUBTED: usize = 1024;
+/// For so long this peer fetches from such a domain itself: long enough for a few polite requests.
+pub const DOUBTED_FOR: Duration = Duration::from_secs(600);
+/// A fetch that is not lent waits for this long where a peer is at as many fetches as it may be.
+pub const CROWDED: Duration = Duration::from_millis(500);
 /// A refused domain that no helper can fetch from now waits for this long.
 pub const PUT_OFF: Duration = Duration::from_secs(20);
 
@@ -71,6 +77,8 @@ pub struct Lending<S> {
     requests: usize,
     /// Fetches for others whose result the owner does not know yet.
     borrowed: usize,
+    /// Domains that a helper called closed, and until when this peer looks itself.
+    doubted: BTreeMap<Domain, Time>,
 }
 
 /// A fetch at a helper.
@@ -125,6 +133,7 @@ impl<S> Lending<S> {
             short_at: None,
             requests: 0,
             borrowed: 0,
+            doubted: BTreeMap::new(),
         }
     }
 
@@ -148,6 +157,12 @@ impl<S> Lending<S> {
             (Refused::ByVolunteer, _) => Choice::Later(PUT_OFF),
             (Refused::No, Some(helper)) if self.is_to_be_lent(fetch, load, now) => {
                 Choice::Lend(helper)
+            }
+            // What is not lent waits until there is room here.
+            (Refused::No, _)
+                if self.fetching_here(load) > self.own && !self.is_lendable(fetch, now) =>
+            {
+                Choice::Later(CROWDED)
             }
             (Refused::No, _) => Choice::Here,
         }
@@ -247,6 +262,15 @@ impl<S> Lending<S> {
         mine + self.loans.len() + usize::from(has_helper)
     }
 
+    /// A helper says that the domain turns crawlers away. One peer's word closes no domain: this
+    /// peer looks itself.
+    pub fn doubt(&mut self, domain: &Domain, now: Time) {
+        self.doubted.retain(|_, until| *until > now);
+        if self.doubted.len() < MAX_DOUBTED {
+            self.doubted.insert(domain.clone(), now + DOUBTED_FOR);
+        }
+    }
+
     /// Is there a helper that may have time?
     pub fn may_lend(&self, load: &Load, now: Time) -> bool {
         let is_within_bounds = self.loans.len() < MAX_LOANS && self.asked < MAX_ASKED;
@@ -306,8 +330,15 @@ impl<S> Lending<S> {
 
     /// Has this peer enough to do, and is there a helper that may have time?
     fn is_to_be_lent(&self, fetch: &FetchId, load: &Load, now: Time) -> bool {
-        let is_full = fetch.is_page() && self.is_full(load);
-        (is_full || self.has_enough(load, now)) && self.may_lend(load, now)
+        let is_wanted = self.is_full(load) || self.has_enough(load, now);
+        self.is_lendable(fetch, now) && is_wanted && self.may_lend(load, now)
+    }
+
+    /// May a helper fetch it at all? An owner reads robots.txt itself, since a helper's word about it
+    /// would count for a day, and looks itself at a domain that a helper called closed.
+    fn is_lendable(&self, fetch: &FetchId, now: Time) -> bool {
+        let doubted = self.doubted.get(fetch.domain());
+        fetch.is_page() && doubted.is_none_or(|until| *until <= now)
     }
 
     /// Is this peer at as many fetches as it may be?
@@ -418,6 +449,10 @@ mod tests {
         short.note_shortage(NOW - Duration::from_millis(999));
         let mut recovered = lending();
         recovered.note_shortage(NOW - Duration::from_millis(1000));
+        let mut doubting = lending();
+        doubting.doubt(page(9).domain(), NOW);
+        let mut sure_again = lending();
+        sure_again.doubt(page(9).domain(), NOW - DOUBTED_FOR);
         let free = lending;
         for (case, lending, fetch, load, expected) in [
             ("few fetches", free(), page(9), load(OWN, &one), here),
@@ -430,20 +465,21 @@ mod tests {
                 here,
             ),
             (
-                "robots.txt, too",
+                "never robots.txt",
                 free(),
                 robots(9),
                 load(OWN + 1, &one),
-                lend,
+                Choice::Later(CROWDED),
             ),
-            ("no room for pages", free(), page(9), full(1, &one), lend),
             (
-                "robots.txt needs none",
-                free(),
-                robots(9),
-                full(1, &one),
-                here,
+                "a helper called the domain closed",
+                doubting,
+                page(9),
+                load(OWN + 1, &one),
+                Choice::Later(CROWDED),
             ),
+            ("long ago", sure_again, page(9), load(OWN + 1, &one), lend),
+            ("no room for pages", free(), page(9), full(1, &one), lend),
             (
                 "no share of the computer",
                 short,
@@ -699,6 +735,10 @@ mod tests {
             progress: Progress::Still,
             ..load(0, &[])
         };
+        let mut doubting = lending();
+        doubting.doubt(page(9).domain(), NOW);
+        let mut sure_again = lending();
+        sure_again.doubt(page(9).domain(), NOW - DOUBTED_FOR);
         let free = lending;
         for (case, lending, load, expected) in [
             ("free", free(), load(OWN - 1, &[]), true),

@@ -363,7 +363,8 @@ impl<P> Pages<P> {
         if is_in_processing {
             self.load.in_processing += 1;
             self.load.answered += usize::from(stage.bytes().is_some());
-            self.load.bytes += stage.bytes().unwrap_or(0);
+            let bytes = stage.bytes().unwrap_or(0);
+            self.load.bytes = self.load.bytes.saturating_add(bytes);
         }
         let pages = self.domains.entry(page.domain.clone()).or_default();
         pages.in_processing += usize::from(is_in_processing);
@@ -378,7 +379,7 @@ impl<P> Pages<P> {
             pages.in_processing -= 1;
             self.load.in_processing -= 1;
             self.load.answered -= usize::from(stage.bytes().is_some());
-            self.load.bytes -= stage.bytes().unwrap_or(0);
+            self.load.bytes = self.load.bytes.saturating_sub(stage.bytes().unwrap_or(0));
         }
         if pages.stages.is_empty() {
             self.domains.remove(&page.domain);

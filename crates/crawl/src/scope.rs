@@ -89,6 +89,12 @@ impl Scope {
         is_within_one(domain.as_str(), &self.by_hand)
     }
 
+    /// Whether this peer must not contact the domain itself, whoever brought its URLs here: its
+    /// volunteer or one of the lists refuses it, or the crawl is confined to others.
+    pub fn is_refused(&self, domain: &Domain) -> bool {
+        self.is_refused_by_hand(domain) || self.check_domain(domain).is_err()
+    }
+
     /// Refuses a page that is never admitted here.
     pub fn check(&self, url: &PageUrl, now: Time) -> Result<(), Unwanted<'_>> {
         self.check_domain(&url.domain())?;

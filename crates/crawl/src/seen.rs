@@ -223,8 +223,9 @@ impl Hash for Part {
 
 /// The smallest capacity with room beyond so many URLs.
 fn capacity_for(urls: u64) -> u64 {
-    (urls + 1)
-        .next_power_of_two()
+    let capacity = urls.saturating_add(1).checked_next_power_of_two();
+    capacity
+        .unwrap_or(u64::MAX)
         .clamp(CAPACITY_MIN, SeenFilter::CAPACITY_MAX)
 }
 

@@ -165,17 +165,25 @@ impl Fetcher {
         })
     }
 
+    /// The least pause after a request to a host at this address.
+    pub fn gap(&self, address: IpAddr) -> Duration {
+        self.gaps(address).host
+    }
+
+    fn gaps(&self, address: IpAddr) -> Gaps {
+        match self.contactable.is_private(address) {
+            true => self.gaps.private,
+            false => self.gaps.global,
+        }
+    }
+
     /// Sends a request. Waits at the gate first; that time is not part of [`Response::elapsed`].
     pub async fn get(&self, request: &WebRequest) -> Result<Response, FetchError> {
         let WebRequest { url, address, .. } = request;
         self.contactable.check_url(url)?;
         self.contactable.check_address(*address)?;
         let domain = url.domain();
-        let gaps = if self.contactable.is_private(*address) {
-            self.gaps.private
-        } else {
-            self.gaps.global
-        };
+        let gaps = self.gaps(*address);
         let head = request.head();
         let holding = self.throttle.bodies().enter(request.wanted).await;
         let ticket = self.throttle.request(head.bytes()).await;

@@ -28,7 +28,7 @@ impl ContentHash {
             .unwrap_or(body)
             .trim_ascii();
         if memchr(b'\r', trimmed).is_some() {
-            return (Self::of_lines(trimmed), None);
+            return (Self::of_lines(Sha256::new(), trimmed), None);
         }
         let hasher = Sha256::new_with_prefix(trimmed);
         let content: [u8; 32] = hasher.clone().finalize().into();
@@ -40,9 +40,15 @@ impl ContentHash {
         (ContentHash(content), digest)
     }
 
+    /// Hashes a key and then a body, the body as [`ContentHash::of_body`] does: equal for all bodies
+    /// with the same content, and unknown to a peer that has none of them.
+    pub fn keyed(key: &[u8], body: &[u8]) -> Self {
+        let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
+        Self::of_lines(Sha256::new_with_prefix(key), body.trim_ascii())
+    }
+
     /// Hashes with every line end as `\n`.
-    fn of_lines(body: &[u8]) -> Self {
-        let mut hasher = Sha256::new();
+    fn of_lines(mut hasher: Sha256, body: &[u8]) -> Self {
         let mut lines = body.split_inclusive(|&b| b == b'\r').peekable();
         while let Some(line) = lines.next() {
             match line.strip_suffix(b"\r") {
@@ -91,6 +97,22 @@ impl fmt::Debug for ContentHash {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_keyed_hash_is_the_same_for_the_same_content_only() {
+        let keyed = |key: &[u8], body: &[u8]| ContentHash::keyed(key, body);
+        let plain = keyed(b"key", b"one\ntwo");
+        for same in [
+            &b" one\r\ntwo\n"[..],
+            b"\xef\xbb\xbfone\rtwo",
+            b"one\ntwo\n\n",
+        ] {
+            assert_eq!(keyed(b"key", same), plain);
+        }
+        assert_ne!(keyed(b"key", b"one two"), plain);
+        assert_ne!(keyed(b"other", b"one\ntwo"), plain);
+        assert_ne!(ContentHash::of_body(b"one\ntwo"), plain);
+    }
 
     #[test]
     fn line_ends_byte_order_mark_and_surrounding_space_do_not_matter() {

@@ -4,7 +4,7 @@
 //! when it moves. Whether a fact is new is decided by the caller.
 
 use crate::{Commit, ReadError, Store, tables::Table};
-use apoidea_model::{ContentHash, Key, PageUrl, Time};
+use apoidea_model::{ContentHash, Key, PageUrl, PeerId, Time};
 use serde::{Deserialize, Serialize};
 use std::ops::Bound;
 
@@ -15,6 +15,8 @@ pub struct Fact {
     pub page: PageUrl,
     /// The time at which it was seen there.
     pub time: Time,
+    /// The peer that fetched it and keeps it.
+    pub keeper: PeerId,
 }
 
 impl Store {
@@ -99,6 +101,7 @@ mod tests {
         Fact {
             page: page_url,
             time: Time::from_millis(page),
+            keeper: PeerId::at(Key::from_bytes([7; 32])),
         }
     }
 
