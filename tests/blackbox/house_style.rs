@@ -216,7 +216,10 @@ fn sketches() -> Vec<(String, String)> {
     let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
     let mut sketch = String::new();
     let mut files = Vec::new();
-    for line in text.lines().take_while(|line| *line != "## How our code reads") {
+    for line in text
+        .lines()
+        .take_while(|line| *line != "## How our code reads")
+    {
         if line.starts_with("**") {
             sketch = line.to_owned();
         }

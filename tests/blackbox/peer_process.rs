@@ -176,6 +176,7 @@ impl Launch {
             .unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
+            .pool_idle_timeout(apoidea_peer::API_IDLE)
             .no_proxy()
             .timeout(Duration::from_secs(30))
             .build()

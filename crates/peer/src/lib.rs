@@ -27,8 +27,8 @@ pub use api::history::Hour;
 pub use api::journal::{Note, Topic};
 pub use api::places::{Country, Whereabouts};
 pub use api::{
-    ApiClient, AskError, DomainQuery, FindError, OpenLink, RefusalRequest, RefusedSeed, SeedAnswer,
-    SeedRequest, SnoozeRequest,
+    API_IDLE, ApiClient, AskError, DomainQuery, FindError, OpenLink, RefusalRequest, RefusedSeed,
+    SeedAnswer, SeedRequest, SnoozeRequest,
 };
 pub use apoidea_fetch::{MAX_BODY_BYTES, PRODUCT_TOKEN, USER_AGENT};
 pub use apoidea_governor as governor;

@@ -2,13 +2,13 @@
 
 use super::{
     Hostile, Part, beyond,
-    messages::{self, CONTENT, ContentAsk, FACTS, FACTS_IN, Fact, Facts, FactsAsk},
+    messages::{self, CONTENT, ContentAsk, FACTS, FACTS_IN, Fact, Facts, FactsAsk, Standing},
     now,
     victims::Victims,
     whole_ring,
 };
 use crate::toy::Toy;
-use apoidea_model::{ContentHash, Domain, PageUrl};
+use apoidea_model::{ContentHash, Domain, Key, PageUrl, PeerId};
 use apoidea_overlay::RequestError;
 use apoidea_toyweb::{Builder, ToyWeb};
 use futures::future::{FutureExt, ready};
@@ -66,6 +66,7 @@ fn nowhere() -> Fact {
     Fact {
         page: PageUrl::parse("http://nowhere.test/").unwrap(),
         time: now(),
+        keeper: PeerId::at(Key::hash("nobody")),
     }
 }
 
@@ -84,7 +85,6 @@ async fn nothing_is_hidden(victims: Victims) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn forged_facts_of_a_stranger_hide_no_page() {
     let victims = Victims::start(web(), &[0.1..0.12, 0.4..0.42, 0.7..0.72], &delay()).await;
     let stranger = Hostile::stranger(Part::Mute);
@@ -109,7 +109,6 @@ async fn forged_facts_of_a_stranger_hide_no_page() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn questions_of_a_stranger_hide_no_page() {
     let victims = Victims::start(web(), &[0.1..0.12, 0.4..0.42, 0.7..0.72], &delay()).await;
     ask_first(&victims, &Hostile::stranger(Part::Mute)).await;
@@ -118,7 +117,6 @@ async fn questions_of_a_stranger_hide_no_page() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn questions_of_a_member_hide_no_page() {
     let victims = Victims::start(web(), &[0.1..0.12, 0.4..0.42, 0.7..0.72], &delay()).await;
     // Its arc is so small that nothing lies in it.
@@ -153,11 +151,12 @@ async fn ask_first(victims: &Victims, hostile: &Hostile) {
 }
 
 async fn is_answered(victims: &Victims, hostile: &Hostile, content: ContentHash) -> bool {
-    let Fact { page, time } = nowhere();
+    let Fact { page, time, .. } = nowhere();
     let ask = ContentAsk {
         content,
         page,
         time,
+        standing: Standing::Open,
     };
     let asks = [ask];
     let mut is_answered = false;
@@ -171,7 +170,6 @@ async fn is_answered(victims: &Victims, hostile: &Hostile, content: ContentHash)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn an_owner_that_calls_all_content_known_loses_no_page() {
     let toy = Toy::start(web()).await;
     let (before, liar) = widest_gap(&toy);
@@ -211,7 +209,6 @@ fn widest_gap(toy: &Toy) -> (Range<f64>, Range<f64>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn facts_of_a_stranger_take_no_room() {
     const FLOOD: Duration = Duration::from_secs(3);
     let victims = Victims::start(web(), &[0.1..0.12, 0.4..0.42], &delay()).await;

@@ -36,7 +36,6 @@ fn bomb() -> bytes::Bytes {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn messages_that_swell_do_not_keep_a_peer_from_answering_others() {
     const FLOOD: Duration = Duration::from_secs(6);
     const KEYS: usize = 3;
@@ -115,7 +114,6 @@ fn processor_time(victim: &Victim) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn a_member_that_floods_a_queue_keeps_out_no_honest_link() {
     const QUOTA: usize = 10_000;
     const HONEST: usize = 400;

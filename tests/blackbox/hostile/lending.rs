@@ -50,7 +50,6 @@ async fn lend(toy: Toy, pages: &[PageUrl]) -> (Victims, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn a_site_whose_owner_lends_to_everybody_is_not_asked_faster() {
     let toy = Toy::start(web()).await;
     let (name, _) = toy.web.truth().hosts().next().unwrap();
@@ -78,7 +77,6 @@ async fn a_site_whose_owner_lends_to_everybody_is_not_asked_faster() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn a_helper_asks_for_nothing_that_robots_txt_forbids() {
     let toy = Toy::start(web()).await;
     let site: Domain = "robots-rules.test".parse().unwrap();

@@ -2,7 +2,9 @@
 //!
 //! The peer's types are private and refuse to be built wrongly. These can say anything.
 
-use apoidea_model::{ContentHash, CrawlId, Domain, Key, Link, PageUrl, Pending, Slot, Time};
+use apoidea_model::{
+    ContentHash, CrawlId, Domain, Key, Link, PageUrl, PeerId, Pending, Slot, Time,
+};
 use apoidea_overlay::{Arc as RingArc, Kind};
 use bytes::Bytes;
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
@@ -83,12 +85,21 @@ pub struct ContentAsk {
     pub content: ContentHash,
     pub page: PageUrl,
     pub time: Time,
+    pub standing: Standing,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub enum Standing {
+    Open,
+    /// The keeper that was named has no proof, it says.
+    Unproven,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Fact {
     pub page: PageUrl,
     pub time: Time,
+    pub keeper: PeerId,
 }
 
 pub type Facts = Vec<(ContentHash, Fact)>;

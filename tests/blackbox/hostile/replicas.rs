@@ -105,7 +105,6 @@ async fn census(hostile: &Hostile, peer: &Victim) -> BTreeMap<Domain, Versions> 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn a_stranger_stops_no_domain() {
     let state = State {
         stopped: Some(Stop::Challenged),
@@ -115,7 +114,6 @@ async fn a_stranger_stops_no_domain() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn a_stranger_makes_no_domain_wait_for_ever() {
     let state = State {
         last_pause: Some(Duration::MAX),
@@ -138,7 +136,6 @@ fn note_deltas(told: &Told, deltas: Vec<Delta>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn a_neighbour_that_is_not_the_owner_empties_no_queue() {
     let places = [0.0..0.01, 0.2..0.21, 0.4..0.41, 0.6..0.61];
     let victims = Victims::start(web(), &places, &slowly()).await;
@@ -258,7 +255,6 @@ fn empty_parcels(told: &Told, domains: Vec<Domain>) -> Vec<Parcel> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn a_newcomer_acts_although_one_of_its_sources_stalls() {
     const ACTS_WITHIN: Duration = Duration::from_secs(30);
     let toy = Toy::start(web()).await;
@@ -315,7 +311,6 @@ fn domains_near(domain: &Domain, count: usize) -> Vec<Domain> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn a_peer_that_stalls_holds_up_no_other_replica() {
     const WITHIN: Duration = Duration::from_secs(2);
     let victims = Victims::start(web(), &[0.5..0.51, 0.75..0.76], &slowly()).await;
@@ -407,7 +402,6 @@ async fn hand_over(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn a_replica_that_claims_many_urls_takes_no_memory() {
     const MOST: u64 = 64 << 20;
     let key = Key::hash("a place of its own");
@@ -465,7 +459,6 @@ fn domains_near_key(key: Key, count: usize) -> Vec<Domain> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn a_domain_that_the_volunteers_refuse_is_not_asked_after_a_hand_over() {
     let toy = Toy::start(web()).await;
     let (refused, control) = two_near_hosts(&toy);
@@ -509,6 +502,8 @@ fn two_near_hosts(toy: &Toy) -> (Domain, Domain) {
     let hosts = toy.web.truth().hosts();
     let mut hosts: Vec<Domain> = hosts.map(|(name, _)| name.parse().unwrap()).collect();
     hosts.sort_by_key(Domain::key);
+    // Hosts of one site have one place; a refusal of the one holds for the others.
+    hosts.dedup_by_key(|host| host.key());
     let distance = |pair: &&[Domain]| pair[0].key().distance_to(pair[1].key());
     let pair = hosts.windows(2).min_by_key(distance).unwrap();
     (pair[0].clone(), pair[1].clone())
@@ -519,7 +514,6 @@ fn latest(one: &Domain, other: &Domain) -> Key {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "defence is not built yet"]
 async fn a_forged_robots_txt_opens_nothing() {
     let toy = Toy::start(web().quirks([Quirk::RobotsRules])).await;
     let truth = toy.web.truth();

@@ -11,6 +11,7 @@ use super::{
     hello::{Nonce, Proof},
     token::{self, TokenError},
 };
+use crate::lock::lock;
 use axum::{
     extract::{Query, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -20,7 +21,7 @@ use axum::{
 use serde::Deserialize;
 use std::{
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 use subtle::ConstantTimeEq;
 
@@ -65,7 +66,7 @@ impl Access {
     /// A path that lets one browser in, once.
     pub fn one_time_path(&self) -> String {
         let key = random_text();
-        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut links = lock(&self.links);
         if links.len() == MAX_OPEN_LINKS {
             links.remove(0);
         }
@@ -74,7 +75,7 @@ impl Access {
     }
 
     fn redeem(&self, key: &str) -> bool {
-        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut links = lock(&self.links);
         let before = links.len();
         links.retain(|link| !same(link, key));
         links.len() < before

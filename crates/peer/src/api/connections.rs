@@ -19,6 +19,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub(super) const MAX_CONNECTIONS: usize = 64;
 /// A request's head comes within this, and so does the next request of a connection that is kept.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
+/// A client keeps an idle connection for less than that: a request on a connection that is just
+/// being closed would be lost.
+pub const API_IDLE: Duration = Duration::from_secs(5);
 /// Of a request this much is held at a time; the longest head that a browser sends is shorter.
 const BUFFER_BYTES: usize = 64 << 10;
 /// Before the next try, if the system gives no connection: it has no more files to open, as a rule.

@@ -9,6 +9,7 @@ use super::{
     Api, Problem,
     access::{Access, misled},
 };
+use crate::lock::lock;
 use axum::{
     extract::{Request, State},
     http::{HeaderName, HeaderValue, StatusCode, header},
@@ -16,7 +17,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Instant,
 };
 use tokio::sync::Semaphore;
@@ -133,7 +134,7 @@ impl Guard {
         } else {
             &self.stranger
         };
-        bucket.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(bucket)
     }
 }
 

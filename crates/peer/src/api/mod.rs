@@ -19,6 +19,7 @@ mod token;
 
 pub use access::Access;
 pub use client::{ApiClient, AskError, FindError};
+pub use connections::API_IDLE;
 pub use limits::SnoozeRequest;
 
 use guard::Guard;

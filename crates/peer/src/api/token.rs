@@ -71,7 +71,8 @@ fn make_token(path: &Path) -> io::Result<String> {
     Ok(token)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};

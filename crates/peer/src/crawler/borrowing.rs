@@ -15,7 +15,8 @@ impl Crawler {
     pub(super) fn borrow(&mut self, owner: PeerId, borrow: Borrow, reply: oneshot::Sender<()>) {
         let has_time = !self.is_stuck()
             && self.with_load(|load| self.lending.may_borrow(load))
-            && self.parts.limits.throttle.wait().is_none();
+            && self.parts.limits.throttle.wait().is_none()
+            && self.is_my_turn_at(&borrow);
         // A bare address may be one of this volunteer's network that nobody here knows to be so. Its
         // owner can ask there itself.
         let is_literal = borrow.url().domain().ip().is_some();
@@ -25,6 +26,14 @@ impl Crawler {
             let _ = reply.send(());
             tokio::spawn(self.parts.work.clone().fetch_for(owner, borrow));
         }
+    }
+
+    /// An owner and its neighbours share the pace of its hosts, as if all of them fetched.
+    fn is_my_turn_at(&self, borrow: &Borrow) -> bool {
+        let helpers = self.parts.swarm.tenancy.neighbours().len() + 1;
+        let helpers = u32::try_from(helpers).unwrap_or(u32::MAX);
+        let host = borrow.url().domain();
+        self.parts.work.helper_turns.has_come(&host, helpers)
     }
 
     /// A fetch for another peer is over. The owner is told when the page is on the disk.
@@ -50,7 +59,7 @@ impl Crawler {
                 let mut lent = None;
                 if let Some(page) = page {
                     self.totals.borrowed += 1;
-                    self.totals.bytes += page.bytes;
+                    self.totals.bytes = self.totals.bytes.saturating_add(page.bytes);
                     let (told, rest) = LentPage::of(&page);
                     if let Err(error) = self.send_out(page.crawl, rest, now()) {
                         self.lending.on_returned();

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{clock::now, swarm::links::message::LinksAnswer};
 use apoidea_crawl::Sent;
-use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PageUrl, Target, Time};
+use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PageUrl, PeerId, Target, Time};
 use apoidea_store::Commit;
 use tokio::sync::oneshot;
 
@@ -102,16 +102,23 @@ impl Crawler {
     }
 
     /// Admits links that another peer sent. They are acknowledged once they are durable here and at
-    /// the replicas.
+    /// the replicas. A sender that has filled its share of the queue keeps its links for now.
     pub(super) fn admit_foreign(
         &mut self,
+        sender: PeerId,
         batch: LinkBatch,
         reply: oneshot::Sender<LinksAnswer>,
         now: Time,
     ) -> Result<(), AdmitError> {
         let (mut links, mut declined) = (Vec::new(), Vec::new());
+        let room = match sender == self.parts.swarm.me {
+            true => usize::MAX,
+            false => {
+                usize::try_from(self.parts.admitter.room_for(sender, now)).unwrap_or(usize::MAX)
+            }
+        };
         for (place, link) in (0..).zip(batch.links) {
-            if self.parts.swarm.tenancy.is_owned(link.url.domain().key()) {
+            if links.len() < room && self.parts.swarm.tenancy.is_owned(link.url.domain().key()) {
                 links.push(link);
             } else {
                 declined.push(place);
@@ -119,7 +126,10 @@ impl Crawler {
         }
         self.totals.received += links.len() as u64;
         let crawl = batch.crawl;
+        let before = self.totals.admitted;
         self.admit(LinkBatch { crawl, links }, now)?;
+        let entered = self.totals.admitted.saturating_sub(before);
+        self.parts.admitter.note_brought(sender, entered, now);
         self.unacknowledged
             .push((reply, LinksAnswer::Taken { declined }));
         Ok(())

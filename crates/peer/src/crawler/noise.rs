@@ -6,6 +6,7 @@
 use super::testing::{TestCrawler, fetch_of, me, other, processed};
 use crate::{
     crawler::testing::url,
+    page::content::Standing,
     swarm::{
         content::message::{CONTENT, ContentAsk, FACTS, FACTS_IN, FactsAsk},
         lending::message::{LOAN, LentPage, LoanAnswer, LoanAsk, LoanResult, RESULT},
@@ -148,6 +149,7 @@ impl Door {
             content: self.peer.ring.contents_of(me(), 1)[0],
             page: url(&own, 1),
             time: Time::from_millis(7),
+            standing: Standing::Open,
         };
         let facts = vec![(ContentHash::of_body(b"x"), fact("a.test"))];
         let offers = vec![
@@ -312,7 +314,6 @@ async fn no_message_of_a_stranger_panics_or_takes_long() {
 }
 
 #[tokio::test]
-#[ignore = "defence is not built yet"]
 async fn the_largest_numbers_of_a_helper_are_borne() {
     let mut door = Door::new().await;
     door.crawler.totals.bytes = 1;
@@ -345,7 +346,6 @@ async fn the_largest_numbers_of_a_helper_are_borne() {
 }
 
 #[tokio::test]
-#[ignore = "defence is not built yet"]
 async fn the_greatest_depth_of_a_replica_is_borne() {
     let mut crawler = TestCrawler::alone();
     let (own, giver) = (crawler.own(0), TestPeer::owner([other(), me()]).0);

@@ -32,7 +32,9 @@ impl Crawler {
     fn change_domains(&mut self, order: SwarmOrder) -> Result<(), AdmitError> {
         let now = now();
         match order {
-            SwarmOrder::Admit(batch, reply) => self.admit_foreign(batch, reply, now)?,
+            SwarmOrder::Admit(sender, batch, reply) => {
+                self.admit_foreign(sender, batch, reply, now)?;
+            }
             SwarmOrder::Deltas(deltas, reply) => {
                 let answers = deltas.iter().map(|delta| self.take_delta(delta)).collect();
                 let _ = reply.send(answers);
@@ -52,6 +54,7 @@ impl Crawler {
                 let _ = reply.send(());
                 activated?;
             }
+            SwarmOrder::PassOn(domain, versions) => self.pass_on(&domain, &versions, now)?,
             SwarmOrder::Forget(domain, versions) => self.forget(&domain, &versions)?,
             SwarmOrder::Quiesce(quiescing) => {
                 self.quiescing = Some(quiescing);

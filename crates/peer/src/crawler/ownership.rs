@@ -18,9 +18,10 @@ use crate::{
     },
 };
 use apoidea_crawl::{DomainState, Event, Stance, Tenure, Versions};
-use apoidea_model::{Domain, PeerId, Time};
+use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PeerId, Time};
 use apoidea_overlay::Arc as RingArc;
 use apoidea_store::{Commit, ReadError, Store};
+use std::collections::BTreeMap;
 
 const TENURE_VALUE: &str = "tenure";
 /// Domains read and written at a time.
@@ -45,15 +46,15 @@ impl Crawler {
 
     /// Takes in a change by a peer that takes itself for the owner.
     fn apply_delta(&mut self, delta: &Delta) -> Result<DeltaAnswer, AdmitError> {
-        if self.parts.swarm.tenancy.is_owned(delta.domain.key()) || self.is_under_way(&delta.domain)
-        {
+        // An owner compares, and then merges what it lacks. Only a replica is changed by steps.
+        if !self.is_foreign(&delta.domain) || self.is_under_way(&delta.domain) {
             return Ok(merge::compare(
                 &self.versions(&delta.domain)?,
                 &delta.versions,
             ));
         }
         let mut commit = Commit::new();
-        let answer = merge::apply(&self.parts.store, delta, &mut commit)?;
+        let answer = merge::apply(&self.parts.store, delta, now(), &mut commit)?;
         self.parts.store.apply(&commit)?;
         if answer == DeltaAnswer::Applied {
             self.parts.admitter.forget_filter(&delta.domain);
@@ -104,7 +105,14 @@ impl Crawler {
         now: Time,
     ) -> Result<(), AdmitError> {
         let mine = self.parts.admitter.load_state(domain)?;
-        let stance = mine.versions.stance(&replica.versions);
+        let claim = self.parts.swarm.tenancy.claim(domain.key());
+        let stance = match mine.versions.stance(&replica.versions) {
+            // An owner's own knowledge is never replaced, whatever another peer's versions say.
+            Stance::Replace if claim == Claim::Owned && mine.versions != Versions::default() => {
+                Stance::Merge
+            }
+            stance => stance,
+        };
         if matches!(stance, Stance::Same | Stance::Skip) {
             return Ok(());
         }
@@ -115,7 +123,6 @@ impl Crawler {
                 return Ok(());
             }
         };
-        let claim = self.parts.swarm.tenancy.claim(domain.key());
         let latest = theirs.state.versions.latest();
         if latest > self.ledger.tenure() && claim != Claim::Foreign {
             self.begin_tenure(latest, now)?;
@@ -123,8 +130,8 @@ impl Crawler {
         let (store, mut commit) = (self.parts.store.clone(), Commit::new());
         let waited = self.waiting_at(domain, &mine);
         let state = match stance {
-            Stance::Merge => merge::merge(&store, domain, mine, theirs, now, &mut commit)?,
-            _ => merge::replace(domain, theirs, now, &mut commit),
+            Stance::Merge => merge::merge(&store, domain, mine, theirs, &mut commit)?,
+            _ => merge::replace(domain, theirs, &mut commit),
         };
         if claim == Claim::Owned {
             let waiting = self.waiting_at(domain, &state);
@@ -267,6 +274,33 @@ impl Crawler {
         }
     }
 
+    /// Sends the URLs that wait at a domain to its owner, as links, and drops the replica.
+    pub(super) fn pass_on(
+        &mut self,
+        domain: &Domain,
+        versions: &Versions,
+        now: Time,
+    ) -> Result<(), AdmitError> {
+        if self.versions(domain)? != *versions || !self.is_foreign(domain) {
+            return Ok(());
+        }
+        let mut by_crawl: BTreeMap<CrawlId, Vec<Link>> = BTreeMap::new();
+        for pending in merge::queue(&self.parts.store, domain)? {
+            let link = Link {
+                url: pending.url,
+                depth: pending.depth,
+                target: pending.target,
+            };
+            by_crawl.entry(pending.crawl).or_default().push(link);
+        }
+        for (crawl, links) in by_crawl {
+            for batch in links.chunks(LinkBatch::MAX_LINKS) {
+                self.send_out(crawl, batch.to_vec(), now)?;
+            }
+        }
+        self.forget(domain, versions)
+    }
+
     /// Drops a replica that others have now.
     pub(super) fn forget(
         &mut self,
@@ -342,7 +376,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), Default::default()).unwrap();
         let mut commit = Commit::new();
-        merge::apply(&store, delta, &mut commit).unwrap();
+        merge::apply(&store, delta, now(), &mut commit).unwrap();
         store.commit(&commit).unwrap();
         Replica::read(&store, domain).unwrap().unwrap()
     }

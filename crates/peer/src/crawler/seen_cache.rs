@@ -54,6 +54,7 @@ impl SeenCache {
                 self.rebuild(domain, admitted, reductions.clone())?
             };
             self.insert(domain, filter);
+            self.make_room(domain);
         }
         self.clock += 1;
         let cached = self
@@ -78,13 +79,19 @@ impl SeenCache {
             self.remove(domain);
             self.insert(domain, filter);
         }
-        while self.used_bytes > self.budget_bytes && self.filters.len() > 1 {
-            let Some((_, coldest)) = self.by_use.pop_first() else {
-                break;
+        self.make_room(domain);
+        Ok(())
+    }
+
+    /// Lets cold filters go, but not that of the domain in use.
+    fn make_room(&mut self, in_use: &Domain) {
+        while self.used_bytes > self.budget_bytes {
+            let mut by_use = self.by_use.values();
+            let Some(coldest) = by_use.find(|domain| *domain != in_use).cloned() else {
+                return;
             };
             self.remove(&coldest);
         }
-        Ok(())
     }
 
     /// Changes how much memory the filters may take; cold ones go as others are used.

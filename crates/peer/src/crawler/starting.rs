@@ -9,7 +9,7 @@ use crate::{
     swarm::lending::message::{self, LoanAnswer, LoanReply, LoanResult},
 };
 use apoidea_crawl::{
-    Connection, Effort, Failure, FetchReport, Origin, Outcome,
+    Connection, Effort, Failure, FetchReport, Health, Origin, Outcome,
     lending::{Choice, FetchId, Lending, Refused},
 };
 use apoidea_model::{Domain, PageUrl, PeerId, Pending, Time};
@@ -66,7 +66,7 @@ impl Crawler {
 
     fn start(&mut self, subject: Subject) {
         let fetch = subject.id();
-        let refused = match self.parts.admitter.is_refused_by_hand(fetch.domain()) {
+        let refused = match self.parts.admitter.is_refused(fetch.domain()) {
             true => Refused::ByVolunteer,
             false => Refused::No,
         };
@@ -182,6 +182,10 @@ impl Crawler {
                     true => Outcome::Failed(Failure::Read),
                     false => outcome,
                 };
+                if closes_domain(&outcome) && !self.parts.admitter.is_refused(fetch.domain()) {
+                    self.lending.doubt(fetch.domain(), now());
+                    return self.take_page_news(PageNews::Unsent(fetch)).await;
+                }
                 let page = page.filter(|_| tells_content);
                 self.take_page_news(fetched(pending, outcome, effort)).await;
                 match (fetch, page) {
@@ -231,6 +235,11 @@ impl Crawler {
             }
         }
     }
+}
+
+/// Whether an outcome, repeated or not, ends the crawl of its domain.
+fn closes_domain(outcome: &Outcome) -> bool {
+    outcome.health() == Health::Forbidden || matches!(outcome, Outcome::Challenge)
 }
 
 fn fetched(pending: Pending, outcome: Outcome, effort: Effort) -> PageNews {

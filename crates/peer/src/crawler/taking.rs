@@ -152,7 +152,7 @@ impl Crawler {
             self.count_failure(ended);
             self.show_failure(&pending.url, ended, effort, now);
         }
-        self.totals.bytes += effort.bytes;
+        self.totals.bytes = self.totals.bytes.saturating_add(effort.bytes);
         self.touch(&page.domain);
         let settlement = self.parts.frontier.settle(report, now);
         if tells_content && settlement.is_some() {
@@ -181,7 +181,7 @@ impl Crawler {
             // One link further, so that a chain without end ends at the greatest depth.
             let link = Link {
                 url: to.clone(),
-                depth: pending.depth + 1,
+                depth: pending.depth.saturating_add(1),
                 target: pending.target,
             };
             sent = self.deliver(pending.crawl, vec![link], Some(domain), now)?;
@@ -192,7 +192,7 @@ impl Crawler {
             Some(Settlement::Retry(pending)) => self.put_again(domain, &pending),
             Some(Settlement::Done(_) | Settlement::Dropped(_)) => self.leave_queue(page, sent),
             // It was refused while it was fetched.
-            None if !tells_content && self.parts.admitter.is_refused_by_hand(domain) => {
+            None if !tells_content && self.parts.admitter.is_refused(domain) => {
                 self.leave_queue(page, sent)
             }
             None => Ok(()),

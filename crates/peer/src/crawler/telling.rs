@@ -134,7 +134,10 @@ impl Crawler {
 
     fn versions_and_state(&self, domain: &Domain) -> (Versions, Option<Vec<u8>>) {
         if let Some(state) = self.parts.frontier.state(domain) {
-            return (state.versions.clone(), Some(encode_state(state)));
+            return (
+                state.versions.clone(),
+                Some(state.without_robots().encode()),
+            );
         }
         let stored = self.parts.store.domain(domain).ok().flatten();
         let versions = stored

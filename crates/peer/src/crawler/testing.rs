@@ -16,6 +16,7 @@ use crate::{
         content::{ContentIndex, Question, Verdict},
         news::{PageNews, page_id},
         process::{PageKind, ProcessedPage},
+        proof::{Nonce, Proof},
         visited::{Kept, Visited},
     },
     peer,
@@ -53,7 +54,7 @@ use apoidea_model::{
     Validators,
 };
 use apoidea_overlay::{Arc as RingArc, Overlay, RequestError, SettingOut};
-use apoidea_store::{Errand, OutboxRecord, Store};
+use apoidea_store::{Errand, Fact, OutboxRecord, Store};
 use bytes::Bytes;
 use std::{
     future::{Future, ready},
@@ -116,6 +117,15 @@ impl ContentIndex for NothingKnown {
             .into_iter()
             .for_each(|question| question.answer(Verdict::New));
         Box::pin(ready(()))
+    }
+
+    fn proof(
+        &self,
+        _: &Fact,
+        _: ContentHash,
+        _: Nonce,
+    ) -> Pin<Box<dyn Future<Output = Option<Proof>> + Send + '_>> {
+        Box::pin(ready(None))
     }
 }
 
@@ -215,6 +225,7 @@ impl TestCrawler {
             config,
             &Home::default(),
             folder.path(),
+            me(),
             Arc::new(NothingKnown),
             throttle.clone(),
             Sink::new(|_| {}),
@@ -440,7 +451,8 @@ impl TestCrawler {
         let (reply, answer) = oneshot::channel();
         let links = urls.iter().map(link).collect();
         let batch = LinkBatch { crawl, links };
-        self.order_swarm(SwarmOrder::Admit(batch, reply)).await;
+        self.order_swarm(SwarmOrder::Admit(other(), batch, reply))
+            .await;
         answer
     }
 

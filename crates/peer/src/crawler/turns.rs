@@ -77,12 +77,12 @@ mod tests {
         let mut crawler = at_one_address(&SHARED).await;
         assert!(wait(&crawler) > Duration::from_secs(30), "it is slow alone");
         crawler.ask_for_turns();
-        crawler.settle().await;
+        crawler.take_turns().await;
         // The other peer does not answer; this one keeps the clock, too.
         assert_eq!(questions(&crawler), 1);
         assert!(wait(&crawler) <= Duration::from_secs(2));
         crawler.ask_for_turns();
-        crawler.settle().await;
+        crawler.take_turns().await;
         assert_eq!(questions(&crawler), 1, "the grant is valid");
     }
 
@@ -91,7 +91,7 @@ mod tests {
         let mut crawler = at_one_address(&SHARED[..1]).await;
         assert!(wait(&crawler) <= Duration::from_secs(2));
         crawler.ask_for_turns();
-        crawler.settle().await;
+        crawler.take_turns().await;
         assert_eq!(questions(&crawler), 0);
     }
 }

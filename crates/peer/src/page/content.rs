@@ -4,10 +4,14 @@
 //! is the interface the whole ring answers through; [`LocalIndex`] is the part of the answer that
 //! lies with this peer.
 
-use crate::lock::lock;
+use crate::{
+    lock::lock,
+    page::proof::{Nonce, Proof, proof_of},
+};
 use apoidea_crawl::Novelty;
-use apoidea_model::{ContentHash, PageUrl, Time, Visit};
+use apoidea_model::{ContentHash, PageUrl, PeerId, Time, Visit};
 use apoidea_store::{Commit, Fact, Store};
+use serde::{Deserialize, Serialize};
 use std::{
     future::Future,
     pin::Pin,
@@ -25,6 +29,14 @@ const MAX_BATCH: usize = 256;
 /// the others.
 const PARALLEL: usize = 16;
 
+/// The waits before each question for a proof: a page is on the disk a moment after its content was
+/// first asked about.
+const PROOF_PAUSES: [Duration; 3] = [
+    Duration::ZERO,
+    Duration::from_millis(300),
+    Duration::from_millis(900),
+];
+
 /// A page whose content is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sighting {
@@ -34,6 +46,19 @@ pub(crate) struct Sighting {
     pub page: PageUrl,
     /// When.
     pub time: Time,
+    /// The peer that fetched it.
+    pub keeper: PeerId,
+    /// Whether another peer is said to keep it already.
+    pub standing: Standing,
+}
+
+/// What the asker knows of other keepers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Standing {
+    /// Nothing yet.
+    Open,
+    /// The keeper that was named could not prove that it has the content: the asker keeps it now.
+    Unproven,
 }
 
 /// The answer. An index knows nothing of earlier visits, so it never says that a page is unchanged;
@@ -56,8 +81,17 @@ impl Question {
 
 /// Answers questions about content.
 pub(crate) trait ContentIndex: Send + Sync + 'static {
-    /// Decides, each as soon as it can be decided, and remembers the sights that are new.
+    /// Decides, each as soon as it can be decided, and remembers the sights that are new. One that
+    /// is unproven is new, and takes the place of the fact that was known.
     fn judge(&self, questions: Vec<Question>) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
+    /// The proof of the keeper that a fact names; none if it has none, or does not answer.
+    fn proof(
+        &self,
+        fact: &Fact,
+        content: ContentHash,
+        nonce: Nonce,
+    ) -> Pin<Box<dyn Future<Output = Option<Proof>> + Send + '_>>;
 
     /// How long questions collect before they are asked.
     fn collects_for(&self) -> Duration {
@@ -108,6 +142,7 @@ impl LocalIndex {
                 .iter()
                 .position(|other| other.content == sight.content);
             let fact = match earlier {
+                _ if sight.standing == Standing::Unproven => None,
                 Some(earlier) => Some(match &verdicts[earlier] {
                     Verdict::Duplicate(fact) => Fact::clone(fact),
                     Verdict::New | Verdict::Unchanged => sights[earlier].fact(),
@@ -134,21 +169,25 @@ impl Sighting {
         Fact {
             page: self.page.clone(),
             time: self.time,
+            keeper: self.keeper,
         }
     }
 }
 
 /// Collects questions into batches.
 #[derive(Clone)]
-pub(crate) struct ContentQueue(mpsc::Sender<Question>);
+pub(crate) struct ContentQueue {
+    questions: mpsc::Sender<Question>,
+    index: Arc<dyn ContentIndex>,
+}
 
 impl ContentQueue {
     /// Opens a queue before an index. While one batch is being answered the next one collects, so a
     /// busy crawl asks in large batches and a quiet one without delay.
     pub(crate) fn open(index: Arc<dyn ContentIndex>) -> Self {
         let (questions, inbox) = mpsc::channel(MAX_BATCH);
-        tokio::spawn(answer(index, inbox));
-        ContentQueue(questions)
+        tokio::spawn(answer(index.clone(), inbox));
+        ContentQueue { questions, index }
     }
 
     /// Asks about one page.
@@ -156,10 +195,29 @@ impl ContentQueue {
         let (reply, verdict) = oneshot::channel();
         // A queue that is gone means the peer is stopping: the page will be fetched and asked about
         // again.
-        if self.0.send(Question { sight, reply }).await.is_err() {
+        if self
+            .questions
+            .send(Question { sight, reply })
+            .await
+            .is_err()
+        {
             return Verdict::New;
         }
         verdict.await.unwrap_or(Verdict::New)
+    }
+
+    /// Can the keeper that a fact names show that it has this body? It may just be writing it, so it
+    /// is asked a few times.
+    pub(crate) async fn is_proven(&self, fact: &Fact, content: ContentHash, body: &[u8]) -> bool {
+        let nonce: Nonce = rand::random();
+        let expected = proof_of(&nonce, body);
+        for pause in PROOF_PAUSES {
+            time::sleep(pause).await;
+            if self.index.proof(fact, content, nonce).await == Some(expected) {
+                return true;
+            }
+        }
+        false
     }
 }
 
@@ -192,6 +250,7 @@ async fn answer(index: Arc<dyn ContentIndex>, mut inbox: mpsc::Receiver<Question
 #[cfg(test)]
 mod tests {
     use super::*;
+    use apoidea_model::Key;
 
     fn sight(content: &str, page: &str) -> Sighting {
         let page = PageUrl::parse(page).unwrap();
@@ -199,6 +258,8 @@ mod tests {
             content: ContentHash::of_body(content.as_bytes()),
             page,
             time: Time::from_millis(1),
+            keeper: PeerId::at(Key::from_bytes([1; 32])),
+            standing: Standing::Open,
         }
     }
 
@@ -212,6 +273,15 @@ mod tests {
         fn judge(&self, questions: Vec<Question>) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
             self.answer(questions);
             Box::pin(std::future::ready(()))
+        }
+
+        fn proof(
+            &self,
+            _: &Fact,
+            _: ContentHash,
+            _: Nonce,
+        ) -> Pin<Box<dyn Future<Output = Option<Proof>> + Send + '_>> {
+            Box::pin(std::future::ready(None))
         }
 
         fn collects_for(&self) -> Duration {

@@ -5,8 +5,12 @@
 
 pub(crate) mod aside;
 pub(crate) mod content;
+pub(crate) mod helper_robots;
+pub(crate) mod helper_turns;
 pub(crate) mod news;
 pub(crate) mod process;
+pub(crate) mod proof;
+pub(crate) mod recent_contents;
 pub(crate) mod recent_links;
 pub(crate) mod visited;
 
@@ -14,9 +18,12 @@ use crate::{
     clock::{now, unblocked},
     page::{
         aside::Aside,
-        content::{ContentQueue, Sighting, Verdict},
+        content::{ContentQueue, Sighting, Standing, Verdict},
+        helper_robots::{HelperRobots, Ruling},
+        helper_turns::HelperTurns,
         news::{Borrow, BorrowedAnswer, PageNews, page_id},
         process::{FetchedPage, ProcessedPage, Processor},
+        recent_contents::RecentContents,
     },
     sink::Sink,
 };
@@ -38,6 +45,8 @@ use tokio::{sync::Semaphore, time};
 const LARGE_BODY_BYTES: usize = 256 << 10;
 /// A verdict usually takes a fraction of this, also when the ring has to be asked.
 const ASIDE_AFTER: Duration = Duration::from_secs(1);
+/// A helper waits no longer than this between a site's rules and the page: the owner lends it again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 /// The status of an answer without a body: the page is as it was.
 const NOT_MODIFIED: u16 = 304;
 /// The effort of a request that was not sent.
@@ -48,10 +57,17 @@ const NOTHING: Effort = Effort {
 
 /// The means of all work on pages.
 pub(crate) struct PageWork {
+    pub me: PeerId,
+    /// Content that this peer was first to show, lately: it may not be on the disk yet.
+    pub kept: RecentContents,
     pub fetcher: Fetcher,
     pub resolver: Resolver,
     pub processor: Processor,
     pub content: ContentQueue,
+    /// The rules of sites that this peer fetches from for others.
+    pub helper_robots: HelperRobots,
+    /// Its turns at their hosts.
+    pub helper_turns: HelperTurns,
     /// Where bodies wait that wait long.
     pub aside: Arc<Aside>,
     /// Turns at processing a large body: as many as there are cores, or they would all hold memory
@@ -129,8 +145,11 @@ impl PageWork {
     pub(crate) async fn fetch_for(self: Arc<Self>, owner: PeerId, borrow: Borrow) {
         let fetch = borrow.id();
         let address = self.address(fetch.domain(), 0).await;
-        if address.is_err() {
-            self.news.tell(PageNews::BorrowedAnswered);
+        match &address {
+            Ok(address) => self
+                .helper_turns
+                .note(fetch.domain(), self.fetcher.gap(*address)),
+            Err(_) => self.news.tell(PageNews::BorrowedAnswered),
         }
         let answer = match (borrow, address) {
             (Borrow::Page(pending), Ok(address)) => {
@@ -160,6 +179,10 @@ impl PageWork {
     }
 
     async fn fetch_borrowed(self: Arc<Self>, pending: Pending, address: IpAddr) -> BorrowedAnswer {
+        if self.ruling(&pending.url, address).await != Ruling::Allowed {
+            self.news.tell(PageNews::BorrowedAnswered);
+            return BorrowedAnswer::Unsent;
+        }
         let answered = self.fetch(&pending, address, Connection::Close).await;
         self.news.tell(PageNews::BorrowedAnswered);
         let Some((answer, outcome)) = answered else {
@@ -180,6 +203,29 @@ impl PageWork {
             effort,
             page,
         }
+    }
+
+    /// The site's own rules about a page that another peer wants. After the question for its rules
+    /// the site has the pause that they ask for.
+    async fn ruling(&self, url: &PageUrl, address: IpAddr) -> Ruling {
+        let known = self.helper_robots.ruling(url);
+        if known != Ruling::Unknown {
+            return known;
+        }
+        let robots_url = Origin::of(url).robots_url(&url.domain());
+        let Ok(answer) = self.robots(&robots_url, address, Connection::Close).await else {
+            return Ruling::Unknown;
+        };
+        // The file and the page are two requests.
+        self.helper_turns
+            .note(&url.domain(), 2 * self.fetcher.gap(address));
+        let pause = answer.access.crawl_delay().unwrap_or_default();
+        self.helper_robots.note(url, answer.access);
+        if pause > LONGEST_PAUSE {
+            return Ruling::Unknown;
+        }
+        time::sleep(pause).await;
+        self.helper_robots.ruling(url)
     }
 
     /// The answer of a server and its meaning; none if a pause came before the request was sent.
@@ -253,10 +299,15 @@ impl PageWork {
             content,
             page: page.pending.url.clone(),
             time: page.time,
+            keeper: self.me,
+            standing: Standing::Open,
         };
         let verdict = match is_captured(&page.pending.visit, &content) {
             true => Verdict::Unchanged,
-            false => self.judged(&mut page, sight).await?,
+            false => {
+                let verdict = self.judged(&mut page, sight.clone()).await?;
+                self.doubted(&page, sight, verdict).await
+            }
         };
         if page.body.bytes.len() <= LARGE_BODY_BYTES {
             return Ok(self.processor.process(&page, &verdict));
@@ -281,6 +332,28 @@ impl PageWork {
             time: now(),
         };
         self.processor.not_modified(&page).ok_or(Lost)
+    }
+
+    /// Known content must be with its keeper; otherwise this peer keeps it, and says so. A peer
+    /// without an archive has nothing to lose by believing.
+    async fn doubted(&self, page: &FetchedPage, sight: Sighting, verdict: Verdict) -> Verdict {
+        let Verdict::Duplicate(fact) = &verdict else {
+            self.kept.insert(&page.content);
+            return verdict;
+        };
+        let is_own = fact.keeper == self.me && self.kept.contains(&page.content);
+        let body = &page.body.bytes;
+        if !self.processor.keeps()
+            || is_own
+            || self.content.is_proven(fact, page.content, body).await
+        {
+            return verdict;
+        }
+        tracing::debug!(url = %page.pending.url, keeper = ?fact.keeper, "known content is not with its keeper");
+        self.kept.insert(&page.content);
+        let (content, standing) = (self.content.clone(), Standing::Unproven);
+        tokio::spawn(async move { content.ask(Sighting { standing, ..sight }).await });
+        Verdict::New
     }
 
     /// Waits for the verdict on a page. Should that take long, its body waits on the disk.

@@ -86,6 +86,11 @@ impl Processor {
         }
     }
 
+    /// Whether pages are kept at all.
+    pub(crate) fn keeps(&self) -> bool {
+        self.archive.is_some()
+    }
+
     /// The links looked at lately.
     pub(crate) fn recent(&self) -> &RecentLinks {
         &self.recent
@@ -98,8 +103,11 @@ impl Processor {
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok());
         let found = match verdict {
-            Verdict::New => extract(&page.pending.url, content_type, &page.body.bytes),
-            Verdict::Duplicate(_) | Verdict::Unchanged => Extracted::default(),
+            // Links of known content are read all the same: that it is known is another peer's word.
+            Verdict::New | Verdict::Duplicate(_) => {
+                extract(&page.pending.url, content_type, &page.body.bytes)
+            }
+            Verdict::Unchanged => Extracted::default(),
         };
         let directives = header_directives(headers) & found.directives;
         let may_follow = directives.follow == Permission::Allowed;
@@ -190,7 +198,7 @@ impl Processor {
             .filter(|(url, _)| is_own(url) && !self.recent.contains(url));
         own.map(|(url, target)| Link {
             url,
-            depth: depth + 1,
+            depth: depth.saturating_add(1),
             target,
         })
         .collect()
@@ -200,7 +208,7 @@ impl Processor {
         let new = found.iter().filter(|url| !self.recent.contains(url));
         new.map(|url| Link {
             url: url.clone(),
-            depth: depth + 1,
+            depth: depth.saturating_add(1),
             target: Target::Page,
         })
         .collect()

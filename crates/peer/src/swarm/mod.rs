@@ -6,7 +6,8 @@
 //! to its replicas, and when the ring moves, peers compare replicas and fetch what they lack, in
 //! the same way for joins, leaves, crashes and returns ([`replicas`]). A peer with too much to do
 //! lends fetches to its neighbours ([`lending`]). Peers whose hosts live at one address share its
-//! clock ([`addresses`]). [`service`] answers the requests of other peers.
+//! clock ([`addresses`]). [`service`] answers the requests of other peers, each of which passes
+//! [`rights`] first.
 
 pub(crate) mod addresses;
 pub(crate) mod content;
@@ -14,6 +15,7 @@ pub(crate) mod lending;
 pub(crate) mod links;
 pub(crate) mod orders;
 pub(crate) mod replicas;
+pub(crate) mod rights;
 pub(crate) mod service;
 pub(crate) mod tenancy;
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub struct Stopped;
 #[derive(Debug)]
 pub(crate) enum SwarmOrder {
     /// Admit links of another peer; answered when they are durable here and at the replicas.
-    Admit(LinkBatch, oneshot::Sender<LinksAnswer>),
+    Admit(PeerId, LinkBatch, oneshot::Sender<LinksAnswer>),
     /// Take in changes to domains of which this peer has replicas.
     Deltas(Vec<Delta>, oneshot::Sender<Vec<DeltaAnswer>>),
     /// Take in another peer's replica of a domain.
@@ -39,6 +39,9 @@ pub(crate) enum SwarmOrder {
     Activate(RingArc, oneshot::Sender<()>),
     /// Drop the replica of a domain, if it is still this one.
     Forget(Domain, Versions),
+    /// Send the URLs that wait at a domain to its owner as links, and drop the replica, if it is
+    /// still this one: the owner takes no replica from a peer so far away.
+    PassOn(Domain, Versions),
     /// Fetch something for a neighbour; dropped if there is no time.
     Borrow(PeerId, Borrow, oneshot::Sender<()>),
     /// Take in the result of a lent fetch.
@@ -76,8 +79,13 @@ impl Stillness {
 pub(crate) struct Orders(pub mpsc::Sender<SwarmOrder>);
 
 impl Orders {
-    pub(crate) async fn admit(&self, batch: LinkBatch) -> Result<LinksAnswer, Stopped> {
-        self.ask(|reply| SwarmOrder::Admit(batch, reply)).await
+    pub(crate) async fn admit(
+        &self,
+        sender: PeerId,
+        batch: LinkBatch,
+    ) -> Result<LinksAnswer, Stopped> {
+        self.ask(|reply| SwarmOrder::Admit(sender, batch, reply))
+            .await
     }
 
     pub(crate) async fn deltas(&self, deltas: Vec<Delta>) -> Result<Vec<DeltaAnswer>, Stopped> {
@@ -168,7 +176,7 @@ mod tests {
     async fn a_stopped_crawler_takes_no_orders_and_has_nothing_under_way() {
         let (orders, inbox) = channel();
         drop(inbox);
-        assert_eq!(orders.admit(batch()).await.unwrap_err(), Stopped);
+        assert_eq!(orders.admit(peer(1), batch()).await.unwrap_err(), Stopped);
         assert_eq!(orders.activate(whole_ring()).await, Err(Stopped));
         assert!(orders.is_drained(whole_ring()).await);
         orders.tell(SwarmOrder::Lose(whole_ring())).await;

@@ -5,23 +5,22 @@
 
 use crate::{
     lock::lock,
-    page::content::LocalIndex,
+    page::{content::LocalIndex, proof::Prover},
     swarm::{
-        REPLICATION_FACTOR,
         addresses::{self, clocks::AddressClocks},
         content, lending, links,
         orders::Orders,
-        replicas::{self, puller::Puller},
+        replicas::{self, large::LargeReplicas, puller::Puller},
+        rights::Rights,
         tenancy::Tenancy,
     },
 };
-use apoidea_model::{Domain, PeerId};
+use apoidea_model::PeerId;
 use apoidea_overlay::{Overlay, Refusal, Request, Service};
 use apoidea_store::Store;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use std::{
-    collections::VecDeque,
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -30,8 +29,6 @@ use std::{
 };
 use tokio::time::{self, Instant};
 
-/// Neighbours on the ring are known without asking anybody.
-const VIEW_WITHIN: Duration = Duration::from_millis(200);
 /// A peer that takes over from a leaving one asks at least this often.
 const QUIET: Duration = Duration::from_millis(300);
 
@@ -44,11 +41,14 @@ pub(crate) struct Answering {
     pub overlay: Arc<dyn Overlay>,
     pub store: Store,
     pub orders: Orders,
+    pub rights: Rights,
     pub tenancy: Arc<Tenancy>,
     pub index: Arc<LocalIndex>,
     pub puller: Puller,
+    /// Shows that this peer keeps what it is said to keep.
+    pub prover: Arc<Prover>,
     /// Replicas larger than a frame that a peer is fetching.
-    pub large: Mutex<VecDeque<(u64, Domain, Bytes)>>,
+    pub large: Mutex<LargeReplicas>,
     pub leaving: Leaving,
     pub clocks: Arc<AddressClocks>,
 }
@@ -113,31 +113,21 @@ impl Answering {
     }
 
     async fn answer(&self, from: PeerId, request: &Request) -> Result<Bytes, Refusal> {
-        if let Some(answer) = links::answer::answer(self, request).await {
+        let sender = self.rights.check(from, request.kind).await?;
+        if let Some(answer) = links::answer::answer(self, &sender, request).await {
             return answer;
         }
-        if let Some(answer) = content::answer::answer(self, request) {
+        if let Some(answer) = content::answer::answer(self, &sender, request).await {
             return answer;
         }
-        if let Some(answer) = addresses::answer::answer(self, from, request) {
+        if let Some(answer) = addresses::answer::answer(self, &sender, request) {
             return answer;
         }
-        if let Some(answer) = replicas::answer::answer(self, from, request).await {
+        if let Some(answer) = replicas::answer::answer(self, &sender, request).await {
             return answer;
         }
-        let answer = lending::answer::answer(self, from, request).await;
+        let answer = lending::answer::answer(self, &sender, request).await;
         answer.unwrap_or(Err(Refusal::UnknownKind))
-    }
-
-    /// A peer that changes a domain must be near it on the ring by this peer's own view: its owner,
-    /// or one of the next that was or will be while views differ. Without a view no peer is turned
-    /// away.
-    pub(in crate::swarm) async fn may_change(&self, from: PeerId, domain: &Domain) -> bool {
-        let owners = self.overlay.owners(domain.key(), REPLICATION_FACTOR + 1);
-        let near = time::timeout(VIEW_WITHIN, owners).await;
-        near.ok()
-            .and_then(Result::ok)
-            .is_none_or(|near| near.contains(&from))
     }
 }
 
@@ -167,29 +157,6 @@ mod tests {
         let answer = ask(&service, peer(2), Kind::free(200), &0u8).await;
         assert_eq!(answer, Err(Refusal::Busy));
         assert!(service.answering().is_none());
-    }
-
-    #[tokio::test]
-    async fn a_peer_may_change_domains_near_its_place_only() {
-        let (me, _inbox) = TestPeer::new(MEMBERS.map(peer));
-        let service = me.service();
-        let domain = me.ring.domain_of(peer(0x40));
-        let answering = service.answering().unwrap();
-        let may_change = async |place| answering.may_change(peer(place), &domain).await;
-        for near in [0x40, 0x60, 0x80, 0xa0] {
-            assert!(may_change(near).await, "{near:x}");
-        }
-        assert!(!may_change(0xc0).await && !may_change(0x20).await);
-    }
-
-    #[tokio::test]
-    async fn without_a_view_of_the_ring_no_peer_is_turned_away() {
-        let (me, _inbox) = TestPeer::new(MEMBERS.map(peer));
-        let domain = me.ring.domain_of(peer(0x40));
-        me.ring.set_lost(true);
-        let service = me.service();
-        let answering = service.answering().unwrap();
-        assert!(answering.may_change(peer(0xc0), &domain).await);
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,12 +3,13 @@
 //! [`TestPeer`] is the peer at one place of it: a real store, and a crawler that the test plays.
 
 use crate::{
-    page::content::LocalIndex,
+    page::{content::LocalIndex, proof::Prover},
     state_codec::encode_state,
     swarm::{
         links::message::LinksAnswer,
         orders::{Orders, SwarmOrder},
         replicas::{message::DeltaAnswer, puller::Puller, sweep::Sweeper},
+        rights::Rights,
         service::{Answering, PeerService},
         tenancy::{Tenancy, whole_ring},
         wire,
@@ -19,7 +20,7 @@ use apoidea_model::{
     ContentHash, CrawlId, Domain, Key, Link, PageUrl, PeerId, Pending, Slot, Target, Time,
 };
 use apoidea_overlay::{
-    ArcChange, Kind, LookupError, Overlay, Refusal, Request, RequestError, Service,
+    ArcChange, Kind, LookupError, Membership, Overlay, Refusal, Request, RequestError, Service,
 };
 use apoidea_store::{Commit, Fact, Store};
 use bytes::Bytes;
@@ -48,6 +49,7 @@ pub(crate) struct TestRing {
     /// Members that never answer.
     silent: Mutex<BTreeSet<PeerId>>,
     is_lost: AtomicBool,
+    is_large: AtomicBool,
     /// The requests that were sent, in order.
     pub requests: Mutex<Vec<(PeerId, Kind, Bytes)>>,
     changes: broadcast::Sender<ArcChange>,
@@ -71,6 +73,7 @@ impl TestRing {
             answer: Mutex::new(Arc::new(unreachable)),
             silent: Mutex::default(),
             is_lost: AtomicBool::new(false),
+            is_large: AtomicBool::new(false),
             requests: Mutex::default(),
             changes: broadcast::Sender::new(16),
         })
@@ -102,6 +105,11 @@ impl TestRing {
     /// Look-ups fail while the ring is lost.
     pub(crate) fn set_lost(&self, is_lost: bool) {
         self.is_lost.store(is_lost, Relaxed);
+    }
+
+    /// There may be more members than those that this peer knows.
+    pub(crate) fn set_large(&self) {
+        self.is_large.store(true, Relaxed);
     }
 
     /// A service answers for one member; the others cannot be reached.
@@ -194,6 +202,23 @@ impl Overlay for TestRing {
         self.owner_and_next(key).first() == Some(&self.me)
     }
 
+    fn near(&self, key: Key, count: usize) -> Vec<PeerId> {
+        if self.is_lost.load(Relaxed) {
+            return Vec::new();
+        }
+        let mut near = self.owner_and_next(key);
+        near.truncate(count);
+        near
+    }
+
+    fn membership(&self, peer: PeerId) -> Membership {
+        match self.members().contains(&peer) {
+            true => Membership::Member,
+            false if self.is_large.load(Relaxed) => Membership::Unknown,
+            false => Membership::Stranger,
+        }
+    }
+
     fn request(
         &self,
         to: PeerId,
@@ -272,9 +297,11 @@ impl TestPeer {
             overlay: self.ring.clone(),
             store: self.store.clone(),
             orders: self.orders.clone(),
+            rights: Rights::new(self.ring.clone()),
             tenancy: self.tenancy.clone(),
             index: self.index.clone(),
             puller: self.puller.clone(),
+            prover: Arc::new(Prover::new(None)),
             large: Default::default(),
             leaving: Default::default(),
             clocks: Default::default(),
@@ -339,7 +366,7 @@ pub(crate) fn obedient_crawler(mut inbox: mpsc::Receiver<SwarmOrder>) -> Log {
 
 fn obey(order: SwarmOrder) -> String {
     match order {
-        SwarmOrder::Admit(batch, reply) => {
+        SwarmOrder::Admit(_, batch, reply) => {
             let _ = reply.send(LinksAnswer::Taken {
                 declined: Vec::new(),
             });
@@ -364,6 +391,7 @@ fn obey(order: SwarmOrder) -> String {
             "activate".to_owned()
         }
         SwarmOrder::Forget(domain, _) => format!("forget {domain}"),
+        SwarmOrder::PassOn(domain, _) => format!("pass on {domain}"),
         SwarmOrder::Borrow(_, borrow, reply) => {
             let _ = reply.send(());
             format!("borrow {}", borrow.url().as_str())
@@ -409,5 +437,6 @@ pub(crate) fn fact(name: &str) -> Fact {
     Fact {
         page: PageUrl::parse(&format!("http://{name}/")).unwrap(),
         time: Time::from_millis(1),
+        keeper: peer(0xf0),
     }
 }

@@ -3,7 +3,11 @@
 use apoidea_overlay::Refusal;
 use bytes::Bytes;
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, Error, SeqAccess, Visitor},
+};
+use std::{fmt, marker::PhantomData};
 
 /// Bytes of a message that certainly fit into a frame, with room for its head.
 pub(crate) const FRAME_BYTES: usize = 56 * 1024;
@@ -11,10 +15,47 @@ pub(crate) const FRAME_BYTES: usize = 56 * 1024;
 const LEVEL: i32 = 1;
 /// Smaller messages gain nothing from compression.
 const COMPRESS_FROM: usize = 128;
-/// A message that claims to be larger when decompressed is a bomb.
-const MAX_PLAIN_BYTES: usize = 1 << 20;
+/// A message that claims to be larger when decompressed is a bomb: [`portions`] fit into a frame
+/// before they are compressed.
+const MAX_PLAIN_BYTES: usize = 64 * 1024;
 const PLAIN: u8 = 0;
 const DEFLATED: u8 = 1;
+
+/// A list in a stranger's message. A longer one is refused as soon as its length is read, before its
+/// items are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct List<T, const MOST: usize>(pub Vec<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for List<T, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Items(PhantomData))
+    }
+}
+
+struct Items<T, const MOST: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Items<T, MOST> {
+    type Value = List<T, MOST>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at most {MOST} items")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let length = items.size_hint().unwrap_or(0);
+        if length > MOST {
+            return Err(A::Error::invalid_length(length, &self));
+        }
+        let mut list = Vec::with_capacity(length);
+        while let Some(item) = items.next_element()? {
+            if list.len() == MOST {
+                return Err(A::Error::invalid_length(MOST + 1, &self));
+            }
+            list.push(item);
+        }
+        Ok(List(list))
+    }
+}
 
 /// A message as it is sent.
 pub(crate) fn encode<T: Serialize>(message: &T) -> Bytes {
@@ -103,6 +144,15 @@ mod tests {
         assert!(bytes.len() < plain_bytes(&names) / 3);
         assert_eq!(decode::<Vec<Domain>>(&bytes).unwrap(), names);
         assert_eq!(decode::<u8>(&encode(&7u8)).unwrap(), 7);
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_is_refused_before_its_items_are_read() {
+        let fits = encode(&vec![1u8, 2, 3]);
+        assert_eq!(decode::<List<u8, 3>>(&fits), Ok(List(vec![1, 2, 3])));
+        assert_eq!(decode::<List<u8, 2>>(&fits), Err(Refusal::Malformed));
+        // The length alone, without items.
+        assert_eq!(decode::<List<u8, 2>>(b"\0\x03"), Err(Refusal::Malformed));
     }
 
     #[test]

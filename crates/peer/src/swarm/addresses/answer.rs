@@ -3,29 +3,29 @@
 use super::message::{MAX_WISHES, TURNS, TurnGrant, TurnWish};
 use crate::{
     clock::now,
-    swarm::{service::Answering, wire},
+    swarm::{
+        rights::Sender,
+        service::Answering,
+        wire::{self, List},
+    },
 };
 use apoidea_crawl::AddressWish;
-use apoidea_model::PeerId;
 use apoidea_overlay::{Refusal, Request};
 use bytes::Bytes;
 
 /// Answers a request of this conversation; `None` if it belongs to another one.
 pub(in crate::swarm) fn answer(
     answering: &Answering,
-    from: PeerId,
+    sender: &Sender<'_>,
     Request { kind, body }: &Request,
 ) -> Option<Result<Bytes, Refusal>> {
-    (*kind == TURNS).then(|| turns(answering, from, body))
+    (*kind == TURNS).then(|| turns(answering, sender, body))
 }
 
-fn turns(answering: &Answering, from: PeerId, body: &[u8]) -> Result<Bytes, Refusal> {
-    let wishes: Vec<TurnWish> = wire::decode(body)?;
-    if wishes.len() > MAX_WISHES {
-        return Err(Refusal::Malformed);
-    }
+fn turns(answering: &Answering, sender: &Sender<'_>, body: &[u8]) -> Result<Bytes, Refusal> {
+    let List(wishes) = wire::decode::<List<TurnWish, MAX_WISHES>>(body)?;
     let wishes: Vec<AddressWish> = wishes.into_iter().map(AddressWish::from).collect();
-    let grants = answering.clocks.ask(from, &wishes, now());
+    let grants = answering.clocks.ask(sender.id, &wishes, now());
     let grants: Vec<TurnGrant> = grants.into_iter().map(TurnGrant::from).collect();
     Ok(wire::encode(&grants))
 }
@@ -45,7 +45,7 @@ mod tests {
 
     #[tokio::test]
     async fn peers_share_an_address_and_have_others_for_themselves() {
-        let (me, _inbox) = TestPeer::settled([peer(1), peer(2)]);
+        let (me, _inbox) = TestPeer::owner([1, 2, 3, 4].map(peer));
         let service = me.service();
         let answers = async |from, count| -> Vec<TurnGrant> {
             let answer = ask(&service, peer(from), TURNS, &wishes(count)).await;
@@ -75,7 +75,7 @@ mod tests {
 
     #[tokio::test]
     async fn too_many_wishes_and_noise_are_refused() {
-        let (me, _inbox) = TestPeer::settled([peer(1), peer(2)]);
+        let (me, _inbox) = TestPeer::owner([1, 2, 3, 4].map(peer));
         let service = me.service();
         let most = u32::try_from(MAX_WISHES).unwrap();
         let answer = ask(&service, peer(3), TURNS, &wishes(most + 1)).await;

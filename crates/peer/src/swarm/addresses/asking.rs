@@ -142,7 +142,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_slower_of_two_clocks_is_believed_and_each_is_asked_once_for_all() {
-        let (me, _inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, _inbox) = TestPeer::owner(MEMBERS.map(peer));
         me.ring.answer_with(|to, _, body| {
             let wishes: Vec<TurnWish> = wire::decode(&body).unwrap();
             let interval = if to == peer(0x60) { 4000 } else { 9000 };
@@ -161,7 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_clock_is_enough_and_none_is_no_answer() {
-        let (me, _inbox) = TestPeer::settled(MEMBERS.map(peer));
+        let (me, _inbox) = TestPeer::owner(MEMBERS.map(peer));
         let wishes = foreign(&me, 1).await;
         me.ring.answer_with(|to, _, _| match to == peer(0x60) {
             true => Ok(wire::encode(&vec![every(4000)])),
@@ -178,7 +178,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_asks_its_own_clock_without_a_message() {
-        let (me, _inbox) = TestPeer::settled([peer(ME)]);
+        let (me, _inbox) = TestPeer::owner([peer(ME)]);
         let asker = asker(&me);
         let address = IpAddr::from([198, 51, 100, 1]);
         let wanted = Duration::from_secs(2);

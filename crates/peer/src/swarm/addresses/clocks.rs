@@ -1,12 +1,10 @@
 //! The clocks of the addresses that this peer looks after, shared by those that ask it: other
 //! peers and this one.
 
+use crate::lock::lock;
 use apoidea_crawl::{AddressClock, AddressWish, Grant, Pace, PrivatePace};
 use apoidea_model::{Key, PeerId, Time};
-use std::{
-    net::IpAddr,
-    sync::{Mutex, PoisonError},
-};
+use std::{net::IpAddr, sync::Mutex};
 
 /// The clocks.
 #[derive(Default)]
@@ -26,7 +24,7 @@ impl AddressClocks {
 
     /// A peer's wishes, answered one by one.
     pub(crate) fn ask(&self, peer: PeerId, wishes: &[AddressWish], now: Time) -> Vec<Grant> {
-        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clock = lock(&self.clock);
         let grants = wishes.iter().map(|wish| {
             let delay = Pace::of(wish.address, &self.private).per_address();
             clock.ask(peer, *wish, delay, now)

@@ -1,5 +1,6 @@
 //! Turns at an address on the wire.
 
+use crate::swarm::rights::Right;
 use apoidea_crawl::{AddressWish, Grant};
 use apoidea_overlay::Kind;
 use serde::{Deserialize, Serialize};
@@ -7,6 +8,9 @@ use std::{net::IpAddr, time::Duration};
 
 /// "How often may I ask these addresses?"
 pub(crate) const TURNS: Kind = Kind::free(20);
+
+/// The right that the sender of each kind needs.
+pub(in crate::swarm) const RIGHTS: &[(Kind, Right)] = &[(TURNS, Right::Member)];
 
 /// Addresses in one message.
 pub(crate) const MAX_WISHES: usize = 256;

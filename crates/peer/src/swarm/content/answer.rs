@@ -1,32 +1,58 @@
 //! Answering a peer that asks about content.
 
-use super::message::{CONTENT, ContentAsk, FACTS, FACTS_IN, Facts, FactsAsk, MAX_FACTS};
+use super::message::{
+    CONTENT, ContentAsk, FACTS, FACTS_IN, Facts, FactsAsk, MAX_FACTS, PROOF, ProofAsk,
+};
 use crate::{
     page::content::{Sighting, Verdict},
-    swarm::{service::Answering, tenancy::Claim, wire},
+    swarm::{
+        rights::Sender,
+        service::Answering,
+        tenancy::Claim,
+        wire::{self, List},
+    },
 };
+use apoidea_model::ContentHash;
 use apoidea_overlay::{Refusal, Request};
-use apoidea_store::Commit;
+use apoidea_store::{Commit, Fact};
 use bytes::Bytes;
 
 /// Answers a request of this conversation; `None` if it belongs to another one.
-pub(in crate::swarm) fn answer(
+pub(in crate::swarm) async fn answer(
     answering: &Answering,
+    sender: &Sender<'_>,
     Request { kind, body }: &Request,
 ) -> Option<Result<Bytes, Refusal>> {
     let answer = match *kind {
-        CONTENT => wire::decode(body).and_then(|asks| content(answering, asks)),
-        FACTS => wire::decode(body).and_then(|facts| take_facts(answering, facts)),
-        FACTS_IN => wire::decode(body).and_then(|ask| facts_in(answering, &ask)),
+        CONTENT => wire::decode(body).and_then(|asks| content(answering, sender, asks)),
+        PROOF => match wire::decode(body) {
+            Ok(ask) => proof(answering, ask).await,
+            Err(refusal) => Err(refusal),
+        },
+        FACTS => wire::decode(body).and_then(|facts| take_facts(answering, sender, facts)),
+        FACTS_IN => wire::decode(body).and_then(|ask| facts_in(answering, sender, &ask)),
         _ => return None,
     };
     Some(answer)
 }
 
-fn content(answering: &Answering, asks: Vec<ContentAsk>) -> Result<Bytes, Refusal> {
-    if asks.len() > MAX_FACTS {
-        return Err(Refusal::Malformed);
-    }
+/// Shows that this peer keeps a page's content, if it does.
+async fn proof(answering: &Answering, ask: ProofAsk) -> Result<Bytes, Refusal> {
+    let ProofAsk {
+        content,
+        page,
+        nonce,
+    } = ask;
+    let proof = answering.prover.prove(page, content, nonce).await;
+    Ok(wire::encode(&proof))
+}
+
+fn content(
+    answering: &Answering,
+    sender: &Sender<'_>,
+    asks: List<ContentAsk, MAX_FACTS>,
+) -> Result<Bytes, Refusal> {
+    let asks = asks.0;
     let claims: Vec<Claim> = asks
         .iter()
         .map(|ask| answering.tenancy.claim_to_fact(ask.content.key()))
@@ -37,7 +63,7 @@ fn content(answering: &Answering, asks: Vec<ContentAsk>) -> Result<Bytes, Refusa
     if claims.contains(&Claim::TakingOver) {
         return Err(Refusal::Busy);
     }
-    let sights: Vec<Sighting> = asks.into_iter().map(Sighting::from).collect();
+    let sights: Vec<Sighting> = asks.into_iter().map(|ask| ask.seen_by(sender.id)).collect();
     let verdicts = answering
         .index
         .judge_now(&sights)
@@ -50,9 +76,15 @@ fn content(answering: &Answering, asks: Vec<ContentAsk>) -> Result<Bytes, Refusa
     Ok(wire::encode(&verdicts.collect::<Vec<_>>()))
 }
 
-fn take_facts(answering: &Answering, facts: Facts) -> Result<Bytes, Refusal> {
-    if facts.len() > MAX_FACTS {
-        return Err(Refusal::Malformed);
+/// Takes facts from peers near them, and only those that this peer has to hold.
+fn take_facts(
+    answering: &Answering,
+    sender: &Sender<'_>,
+    facts: List<(ContentHash, Fact), MAX_FACTS>,
+) -> Result<Bytes, Refusal> {
+    let facts = facts.0;
+    if !facts.iter().all(|(content, _)| sender.may(content.key())) {
+        return Err(Refusal::NotYours);
     }
     let mut commit = Commit::new();
     for (content, fact) in facts {
@@ -64,7 +96,11 @@ fn take_facts(answering: &Answering, facts: Facts) -> Result<Bytes, Refusal> {
     Ok(Bytes::new())
 }
 
-fn facts_in(answering: &Answering, ask: &FactsAsk) -> Result<Bytes, Refusal> {
+/// The facts of an arc near the sender.
+fn facts_in(answering: &Answering, sender: &Sender<'_>, ask: &FactsAsk) -> Result<Bytes, Refusal> {
+    if !sender.may(ask.arc.to) {
+        return Err(Refusal::NotYours);
+    }
     answering.leaving.note_question();
     let from = ask.after.unwrap_or(ask.arc.from);
     if ask.after == Some(ask.arc.to) {
@@ -85,6 +121,7 @@ fn facts_in(answering: &Answering, ask: &FactsAsk) -> Result<Bytes, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::content::Standing;
     use crate::swarm::{
         tenancy::whole_ring,
         testing::{TestPeer, ask, fact, peer},
@@ -101,6 +138,7 @@ mod tests {
             content,
             page,
             time: Time::from_millis(9),
+            standing: Standing::Open,
         }
     }
 

@@ -1,10 +1,13 @@
 //! "Is this content known?", asked where on the ring the content's hash lives.
 
 use crate::{
-    page::content::{ContentIndex, LocalIndex, Question, Sighting, Verdict},
+    page::{
+        content::{ContentIndex, LocalIndex, Question, Sighting, Verdict},
+        proof::{Nonce, Proof, Prover},
+    },
     swarm::{
         REPLICATION_FACTOR,
-        content::message::{CONTENT, ContentAsk, FACTS, Facts, MAX_FACTS},
+        content::message::{CONTENT, ContentAsk, FACTS, Facts, MAX_FACTS, PROOF, ProofAsk},
         tenancy::{Claim, Tenancy},
         wire,
     },
@@ -40,11 +43,34 @@ pub(crate) struct RingIndex {
     pub overlay: Arc<dyn Overlay>,
     pub tenancy: Arc<Tenancy>,
     pub local: Arc<LocalIndex>,
+    pub prover: Arc<Prover>,
 }
 
 impl ContentIndex for RingIndex {
     fn judge(&self, questions: Vec<Question>) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(self.judge_everywhere(questions))
+    }
+
+    fn proof(
+        &self,
+        fact: &Fact,
+        content: ContentHash,
+        nonce: Nonce,
+    ) -> Pin<Box<dyn Future<Output = Option<Proof>> + Send + '_>> {
+        let (keeper, page) = (fact.keeper, fact.page.clone());
+        if keeper == self.overlay.me() {
+            return Box::pin(self.prover.prove(page, content, nonce));
+        }
+        let ask = wire::encode(&ProofAsk {
+            content,
+            page,
+            nonce,
+        });
+        let request = self.overlay.request(keeper, PROOF, ask);
+        Box::pin(async move {
+            let answer = time::timeout(WITHIN, request).await.ok()?.ok()?;
+            wire::decode::<Option<Proof>>(&answer).ok()?
+        })
     }
 
     fn collects_for(&self) -> Duration {
@@ -153,33 +179,25 @@ impl RingIndex {
 }
 
 impl From<Sighting> for ContentAsk {
-    fn from(
-        Sighting {
-            content,
-            page,
-            time,
-        }: Sighting,
-    ) -> Self {
+    fn from(sight: Sighting) -> Self {
         ContentAsk {
-            content,
-            page,
-            time,
+            content: sight.content,
+            page: sight.page,
+            time: sight.time,
+            standing: sight.standing,
         }
     }
 }
 
-impl From<ContentAsk> for Sighting {
-    fn from(
-        ContentAsk {
-            content,
-            page,
-            time,
-        }: ContentAsk,
-    ) -> Self {
+impl ContentAsk {
+    /// The sight of the peer that asks.
+    pub(super) fn seen_by(self, keeper: PeerId) -> Sighting {
         Sighting {
-            content,
-            page,
-            time,
+            content: self.content,
+            page: self.page,
+            time: self.time,
+            keeper,
+            standing: self.standing,
         }
     }
 }
@@ -230,7 +248,7 @@ pub(crate) async fn send_facts(overlay: &dyn Overlay, replica: PeerId, facts: Fa
 mod tests {
     use super::*;
     use crate::{
-        page::content::ContentQueue,
+        page::content::{ContentQueue, Standing},
         swarm::testing::{TestPeer, fact, peer},
     };
     use apoidea_model::Time;
@@ -247,6 +265,8 @@ mod tests {
             content,
             page,
             time: Time::from_millis(3),
+            keeper: peer(ME),
+            standing: Standing::Open,
         }
     }
 
@@ -256,6 +276,7 @@ mod tests {
             overlay: me.ring.clone(),
             tenancy: me.tenancy.clone(),
             local: me.index.clone(),
+            prover: Arc::new(Prover::new(None)),
         }))
     }
 

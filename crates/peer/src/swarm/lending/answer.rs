@@ -1,42 +1,42 @@
 //! Answering a peer that lends a fetch, or brings the result of one.
 
 use super::message::{LOAN, LoanAsk, LoanResult, RESULT};
-use crate::swarm::{orders::SwarmOrder, service::Answering, wire};
-use apoidea_model::PeerId;
+use crate::swarm::{orders::SwarmOrder, rights::Sender, service::Answering, wire};
 use apoidea_overlay::{Refusal, Request};
 use bytes::Bytes;
 
 /// Answers a request of this conversation; `None` if it belongs to another one.
 pub(in crate::swarm) async fn answer(
     answering: &Answering,
-    from: PeerId,
+    sender: &Sender<'_>,
     Request { kind, body }: &Request,
 ) -> Option<Result<Bytes, Refusal>> {
     match *kind {
-        LOAN => Some(loan(answering, from, body).await),
-        RESULT => Some(result(answering, from, body).await),
+        LOAN => Some(loan(answering, sender, body).await),
+        RESULT => Some(result(answering, sender, body).await),
         _ => None,
     }
 }
 
-/// Only the owner of a domain can have something of it fetched.
-async fn loan(answering: &Answering, from: PeerId, body: &[u8]) -> Result<Bytes, Refusal> {
+/// Only the owner of a domain can have something of it fetched, and only by its own neighbours: a
+/// hostile owner cannot send the whole network to a site.
+async fn loan(answering: &Answering, sender: &Sender<'_>, body: &[u8]) -> Result<Bytes, Refusal> {
     let ask: LoanAsk = wire::decode(body)?;
     // A helper that takes no part in the crawl leaves the fetch to others.
     if ask.crawl().check().is_err() {
         return Err(Refusal::Busy);
     }
     let borrow = ask.into_borrow();
-    if !answering.may_change(from, &borrow.url().domain()).await {
-        return Err(Refusal::NotMine);
+    if !sender.may(borrow.url().domain().key()) {
+        return Err(Refusal::NotYours);
     }
-    let borrowed = answering.orders.borrow(from, borrow).await;
+    let borrowed = answering.orders.borrow(sender.id, borrow).await;
     borrowed.map(|()| Bytes::new()).map_err(|_| Refusal::Busy)
 }
 
-async fn result(answering: &Answering, from: PeerId, body: &[u8]) -> Result<Bytes, Refusal> {
+async fn result(answering: &Answering, sender: &Sender<'_>, body: &[u8]) -> Result<Bytes, Refusal> {
     let result: LoanResult = wire::decode(body)?;
-    let order = SwarmOrder::Result(from, Box::new(result));
+    let order = SwarmOrder::Result(sender.id, Box::new(result));
     answering.orders.tell(order).await;
     Ok(Bytes::new())
 }
@@ -82,7 +82,7 @@ mod tests {
         let log = obedient_crawler(inbox);
         let loan = LoanAsk::Page(Box::new(page(&me)));
         let answer = ask(&me.service(), peer(STRANGER), LOAN, &loan).await;
-        assert_eq!(answer, Err(Refusal::NotMine));
+        assert_eq!(answer, Err(Refusal::NotYours));
         assert!(log.lock().unwrap().is_empty());
     }
 

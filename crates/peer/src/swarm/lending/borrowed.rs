@@ -83,7 +83,7 @@ impl BorrowedDomains {
         let help = domains.entry(result.fetch.domain().clone()).or_insert(new);
         help.pages += pages;
         help.failed += failed;
-        help.bytes += bytes;
+        help.bytes = help.bytes.saturating_add(bytes);
         (help.owner, help.visited) = (owner, now);
         let value = postcard::to_stdvec(help).expect("numbers and a key always serialise");
         commit.set_value(&name(result.fetch.domain()), &value);

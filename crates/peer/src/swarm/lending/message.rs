@@ -6,7 +6,7 @@ use crate::{
         process::{PageKind, ProcessedPage},
         visited::Visited,
     },
-    swarm::wire,
+    swarm::{rights::Right, wire},
 };
 use apoidea_crawl::{Access, Effort, Outcome, lending::FetchId};
 use apoidea_fetch::RobotsAnswer;
@@ -20,6 +20,13 @@ use tokio::time;
 pub(crate) const LOAN: Kind = Kind::free(10);
 /// "This is the result of the fetch that you lent me."
 pub(crate) const RESULT: Kind = Kind::free(11);
+
+/// The right that the sender of each kind needs.
+pub(in crate::swarm) const RIGHTS: &[(Kind, Right)] = &[
+    (LOAN, Right::Lend),
+    // It must belong to a fetch that was lent to the sender; the crawler knows these.
+    (RESULT, Right::Member),
+];
 
 /// Tries to tell an owner a result, and the wait between two of them.
 const TRIES: u32 = 5;

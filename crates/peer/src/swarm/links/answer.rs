@@ -1,7 +1,7 @@
 //! Answering a peer that sends links.
 
 use super::message::{LINKS, LinksAnswer};
-use crate::swarm::{service::Answering, tenancy::Claim, wire};
+use crate::swarm::{rights::Sender, service::Answering, tenancy::Claim, wire};
 use apoidea_model::{LinkBatch, PageUrl};
 use apoidea_overlay::{Refusal, Request};
 use bytes::Bytes;
@@ -9,15 +9,20 @@ use bytes::Bytes;
 /// Answers a request of this conversation; `None` if it belongs to another one.
 pub(in crate::swarm) async fn answer(
     answering: &Answering,
+    sender: &Sender<'_>,
     request: &Request,
 ) -> Option<Result<Bytes, Refusal>> {
     match request.kind {
-        LINKS => Some(links(answering, request).await),
+        LINKS => Some(links(answering, sender, request).await),
         _ => None,
     }
 }
 
-async fn links(answering: &Answering, request: &Request) -> Result<Bytes, Refusal> {
+async fn links(
+    answering: &Answering,
+    sender: &Sender<'_>,
+    request: &Request,
+) -> Result<Bytes, Refusal> {
     let batch: LinkBatch = wire::decode(&request.body)?;
     if batch.links.len() > LinkBatch::MAX_LINKS {
         return Err(Refusal::Malformed);
@@ -29,7 +34,7 @@ async fn links(answering: &Answering, request: &Request) -> Result<Bytes, Refusa
     if batch.links.iter().all(|link| is_foreign(&link.url)) {
         return Err(Refusal::NotMine);
     }
-    let answer = answering.orders.admit(batch).await;
+    let answer = answering.orders.admit(sender.id, batch).await;
     Ok(wire::encode(&answer.map_err(|_| Refusal::Busy)?))
 }
 

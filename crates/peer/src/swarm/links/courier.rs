@@ -180,7 +180,7 @@ impl Courier {
         let Addressee { owner, crawl } = to;
         let batch = LinkBatch { crawl, links };
         if owner == self.overlay.me() {
-            return self.orders.admit(batch).await.ok();
+            return self.orders.admit(to.owner, batch).await.ok();
         }
         let batch = wire::encode(&batch);
         match self.overlay.request(owner, LINKS, batch).await {

@@ -1,10 +1,14 @@
 //! Links on the wire.
 
+use crate::swarm::rights::Right;
 use apoidea_overlay::Kind;
 use serde::{Deserialize, Serialize};
 
 /// Links for the owner of their domains.
 pub(crate) const LINKS: Kind = Kind::free(0);
+
+/// The right that the sender of each kind needs.
+pub(in crate::swarm) const RIGHTS: &[(Kind, Right)] = &[(LINKS, Right::Member)];
 
 /// The owner's answer to a batch of links.
 #[derive(Debug, Serialize, Deserialize)]

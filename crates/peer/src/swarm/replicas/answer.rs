@@ -13,58 +13,59 @@ use crate::{
     lock::lock,
     state_codec::decode_state,
     swarm::{
+        rights::Sender,
         service::Answering,
         tenancy::{Claim, whole_ring},
-        wire,
+        wire::{self, List},
     },
 };
 use apoidea_crawl::{Stance, Versions};
 use apoidea_model::{Domain, PeerId};
 use apoidea_overlay::{Refusal, Request};
 use bytes::Bytes;
-use futures::future;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Domains looked at for one page of a census.
 const SCANNED: usize = 5000;
-/// Large replicas that are being fetched in pieces at the same time.
-const MAX_LARGE: usize = 4;
 
 /// Answers a request of this conversation; `None` if it belongs to another one.
 pub(in crate::swarm) async fn answer(
     answering: &Answering,
-    from: PeerId,
+    sender: &Sender<'_>,
     Request { kind, body }: &Request,
 ) -> Option<Result<Bytes, Refusal>> {
     let answer = match *kind {
         DELTAS => match wire::decode(body) {
-            Ok(sent) => deltas(answering, from, sent).await,
+            Ok(sent) => deltas(answering, sender, sent).await,
             Err(refusal) => Err(refusal),
         },
         FETCH => match wire::decode(body) {
-            Ok(domains) => fetch(answering, from, domains).await,
+            Ok(domains) => fetch(answering, sender, domains).await,
             Err(refusal) => Err(refusal),
         },
         CENSUS => match wire::decode(body) {
-            Ok(ask) => census(answering, ask).await,
+            Ok(ask) => census(answering, sender, ask).await,
             Err(refusal) => Err(refusal),
         },
-        OFFER => wire::decode(body).and_then(|offers| offer(answering, from, offers)),
-        REPLICAS => wire::decode(body).and_then(|domains| replicas(answering, domains)),
-        PIECE => wire::decode(body).and_then(|ask| piece(answering, &ask)),
+        OFFER => wire::decode(body).and_then(|offers| offer(answering, sender, offers)),
+        REPLICAS => wire::decode(body).and_then(|domains| replicas(answering, sender, domains)),
+        PIECE => wire::decode(body).and_then(|ask| piece(answering, sender, &ask)),
         _ => return None,
     };
     Some(answer)
 }
 
-async fn deltas(answering: &Answering, from: PeerId, deltas: Vec<Delta>) -> Result<Bytes, Refusal> {
-    if deltas.len() > MAX_NAMES {
-        return Err(Refusal::Malformed);
-    }
-    let looks = deltas
+/// Takes changes from the owners of their domains only, and only those that this peer has to hold.
+async fn deltas(
+    answering: &Answering,
+    sender: &Sender<'_>,
+    deltas: List<Delta, MAX_NAMES>,
+) -> Result<Bytes, Refusal> {
+    let deltas = deltas.0;
+    let is_theirs: Vec<bool> = deltas
         .iter()
-        .map(|delta| answering.may_change(from, &delta.domain));
-    let is_theirs = future::join_all(looks).await;
+        .map(|delta| sender.may(delta.domain.key()))
+        .collect();
     let taken = deltas
         .into_iter()
         .zip(&is_theirs)
@@ -90,25 +91,23 @@ async fn deltas(answering: &Answering, from: PeerId, deltas: Vec<Delta>) -> Resu
 /// Answers when the replicas are here.
 async fn fetch(
     answering: &Answering,
-    from: PeerId,
-    domains: Vec<Domain>,
+    sender: &Sender<'_>,
+    domains: List<Domain, MAX_NAMES>,
 ) -> Result<Bytes, Refusal> {
-    if domains.len() > MAX_NAMES {
-        return Err(Refusal::Malformed);
-    }
-    let mut taken = Vec::new();
-    for domain in domains {
-        if answering.may_change(from, &domain).await {
-            taken.push(domain);
-        }
-    }
-    let pulled = puller::pull(answering.overlay.as_ref(), &answering.orders, from, taken).await;
+    let mut taken = domains.0;
+    taken.retain(|domain| sender.may(domain.key()));
+    let (overlay, orders) = (answering.overlay.as_ref(), &answering.orders);
+    let pulled = puller::pull(overlay, orders, sender.id, taken).await;
     pulled.map(|()| Bytes::new()).map_err(|_| Refusal::Busy)
 }
 
-/// Names the replicas here, once none of them can change: the new owner would do again the work that
-/// is under way.
-async fn census(answering: &Answering, ask: CensusAsk) -> Result<Bytes, Refusal> {
+/// Names the replicas here that are near the sender, once none of them can change: the new owner
+/// would do again the work that is under way.
+async fn census(
+    answering: &Answering,
+    sender: &Sender<'_>,
+    ask: CensusAsk,
+) -> Result<Bytes, Refusal> {
     answering.leaving.note_question();
     let is_leaving = answering.leaving.is_leaving.load(Relaxed);
     let is_mine = ask.arc != whole_ring() && answering.tenancy.claim(ask.arc.to) != Claim::Foreign;
@@ -130,7 +129,7 @@ async fn census(answering: &Answering, ask: CensusAsk) -> Result<Bytes, Refusal>
             return Ok(wire::encode(&CensusPage { held, after }));
         }
         after = Some(domain.clone());
-        if ask.arc.contains(domain.key()) {
+        if ask.arc.contains(domain.key()) && sender.may(domain.key()) {
             let entry = (domain.clone(), decode_state(&domain, &state).versions);
             bytes += wire::plain_bytes(&entry);
             held.push(entry);
@@ -145,20 +144,26 @@ async fn census(answering: &Answering, ask: CensusAsk) -> Result<Bytes, Refusal>
 
 fn offer(
     answering: &Answering,
-    from: PeerId,
-    offers: Vec<(Domain, Versions)>,
+    sender: &Sender<'_>,
+    offers: List<(Domain, Versions), MAX_NAMES>,
 ) -> Result<Bytes, Refusal> {
-    if offers.len() > MAX_NAMES {
-        return Err(Refusal::Malformed);
-    }
     let answers: Vec<OfferAnswer> = offers
+        .0
         .into_iter()
-        .map(|(domain, versions)| consider(answering, from, domain, &versions))
+        .map(|(domain, versions)| consider(answering, sender, domain, &versions))
         .collect();
     Ok(wire::encode(&answers))
 }
 
-fn consider(answering: &Answering, from: PeerId, domain: Domain, theirs: &Versions) -> OfferAnswer {
+fn consider(
+    answering: &Answering,
+    sender: &Sender<'_>,
+    domain: Domain,
+    theirs: &Versions,
+) -> OfferAnswer {
+    if !sender.may(domain.key()) {
+        return OfferAnswer::Stranger;
+    }
     let Ok(mine) = merge::versions(&answering.store, &domain) else {
         return OfferAnswer::Wanted;
     };
@@ -166,19 +171,25 @@ fn consider(answering: &Answering, from: PeerId, domain: Domain, theirs: &Versio
         Stance::Same => OfferAnswer::Held,
         Stance::Skip => OfferAnswer::Newer,
         Stance::Replace | Stance::Merge => {
-            answering.puller.want(domain, from);
+            answering.puller.want(domain, sender.id);
             OfferAnswer::Wanted
         }
     }
 }
 
-fn replicas(answering: &Answering, domains: Vec<Domain>) -> Result<Bytes, Refusal> {
+/// The replicas of domains near the sender. Of all others it learns nothing.
+fn replicas(
+    answering: &Answering,
+    sender: &Sender<'_>,
+    domains: List<Domain, MAX_NAMES>,
+) -> Result<Bytes, Refusal> {
     answering.leaving.note_question();
-    if domains.len() > MAX_NAMES {
-        return Err(Refusal::Malformed);
-    }
     let (mut parcels, mut room) = (Vec::new(), wire::FRAME_BYTES);
-    for domain in domains {
+    for domain in domains.0 {
+        if !sender.may(domain.key()) {
+            parcels.push(Parcel::Unknown(domain));
+            continue;
+        }
         let replica = Replica::read(&answering.store, &domain).map_err(|_| Refusal::Busy)?;
         let Some(replica) = replica else {
             parcels.push(Parcel::Unknown(domain));
@@ -188,7 +199,11 @@ fn replicas(answering: &Answering, domains: Vec<Domain>) -> Result<Bytes, Refusa
         if bytes > wire::FRAME_BYTES {
             // One large replica in an answer: it stays here until its pieces are fetched, and more
             // of them would drive each other out.
-            parcels.push(wrap(answering, domain, &replica));
+            match wrap(answering, sender.id, domain, &replica) {
+                Some(parcel) => parcels.push(parcel),
+                None if parcels.is_empty() => return Err(Refusal::Busy),
+                None => {}
+            }
             break;
         }
         if bytes > room {
@@ -201,37 +216,25 @@ fn replicas(answering: &Answering, domains: Vec<Domain>) -> Result<Bytes, Refusa
 }
 
 /// Keeps a large replica until it is fetched in pieces.
-fn wrap(answering: &Answering, domain: Domain, replica: &Replica) -> Parcel {
-    let bytes: Bytes = postcard::to_stdvec(replica)
+fn wrap(
+    answering: &Answering,
+    reader: PeerId,
+    domain: Domain,
+    replica: &Replica,
+) -> Option<Parcel> {
+    let whole: Bytes = postcard::to_stdvec(replica)
         .expect("names, numbers and lists always serialise")
         .into();
-    let id = rand::random();
-    let mut large = lock(&answering.large);
-    if large.len() == MAX_LARGE {
-        large.pop_front();
-    }
-    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-    large.push_back((id, domain.clone(), bytes));
-    Parcel::Large {
-        domain,
-        id,
-        bytes: length,
-    }
+    let bytes = u32::try_from(whole.len()).unwrap_or(u32::MAX);
+    let id = lock(&answering.large).keep(reader, domain.clone(), whole)?;
+    Some(Parcel::Large { domain, id, bytes })
 }
 
-fn piece(answering: &Answering, ask: &PieceAsk) -> Result<Bytes, Refusal> {
+fn piece(answering: &Answering, sender: &Sender<'_>, ask: &PieceAsk) -> Result<Bytes, Refusal> {
     answering.leaving.note_question();
-    let large = lock(&answering.large);
-    let whole = large
-        .iter()
-        .find(|(id, domain, _)| *id == ask.id && *domain == ask.domain);
-    let Some((_, _, bytes)) = whole else {
-        // Others came between; the peer has to ask for the replica again.
-        return Err(Refusal::Busy);
-    };
-    let from = (ask.offset as usize).min(bytes.len());
-    let to = (from + wire::FRAME_BYTES).min(bytes.len());
-    Ok(bytes.slice(from..to))
+    let piece = lock(&answering.large).piece(sender.id, &ask.domain, ask.id, ask.offset);
+    // A peer that was too slow has to ask for the replica again.
+    piece.ok_or(Refusal::Busy)
 }
 
 #[cfg(test)]
@@ -242,7 +245,7 @@ mod tests {
     use futures::FutureExt;
     use serde::{Serialize, de::DeserializeOwned};
 
-    const ME: u8 = 0x20;
+    const ME: u8 = 0x50;
     const OWNER: u8 = 0x40;
     const STRANGER: u8 = 0xc0;
     const MEMBERS: [u8; 6] = [ME, OWNER, 0x60, 0x80, 0xa0, STRANGER];
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn changes_are_taken_from_peers_near_the_domain_only() {
+    async fn changes_are_taken_from_the_owner_of_the_domain_only() {
         let (me, inbox) = TestPeer::owner(MEMBERS.map(peer));
         let log = obedient_crawler(inbox);
         let near = me.ring.domain_of(peer(OWNER));
@@ -335,7 +338,7 @@ mod tests {
         let (mut held, mut after, mut pages) = (Vec::new(), None, 0);
         loop {
             let census = CensusAsk {
-                arc: arc_of(OWNER, ME),
+                arc: arc_of(OWNER, STRANGER),
                 after,
             };
             let page: CensusPage = asked(&me, OWNER, CENSUS, &census).await.unwrap();
@@ -354,9 +357,9 @@ mod tests {
     async fn a_census_waits_while_the_arc_is_still_this_peers_or_under_way() {
         let (me, mut inbox) = TestPeer::owner(MEMBERS.map(peer));
         let ask_for = |arc| CensusAsk { arc, after: None };
-        let own = asked::<CensusPage>(&me, OWNER, CENSUS, &ask_for(arc_of(ME, STRANGER))).await;
+        let own = asked::<CensusPage>(&me, OWNER, CENSUS, &ask_for(arc_of(ME, OWNER))).await;
         assert_eq!(own.unwrap_err(), Refusal::Busy);
-        let census = ask_for(arc_of(OWNER, ME));
+        let census = ask_for(arc_of(OWNER, STRANGER));
         let busy = async {
             if let Some(crate::swarm::orders::SwarmOrder::Drained(_, reply)) = inbox.recv().await {
                 reply.send(false).unwrap();
@@ -373,7 +376,7 @@ mod tests {
         let leaving = &service.answering().unwrap().leaving;
         leaving.is_leaving.store(true, Relaxed);
         let census = CensusAsk {
-            arc: arc_of(ME, STRANGER),
+            arc: arc_of(ME, OWNER),
             after: None,
         };
         ask(&service, peer(OWNER), CENSUS, &census).await.unwrap();
@@ -469,20 +472,5 @@ mod tests {
         assert_eq!(replica.queue.len() as u64, MANY);
         assert_eq!(piece(id, u32::MAX), Ok(Bytes::new()));
         assert_eq!(piece(id.wrapping_add(1), 0), Err(Refusal::Busy));
-    }
-
-    #[tokio::test]
-    async fn only_the_last_large_replicas_are_kept() {
-        let (me, _inbox) = TestPeer::owner(MEMBERS.map(peer));
-        let domain = me.ring.domain_of(peer(OWNER));
-        me.hold(&domain, &versions(&[(peer(OWNER), 1)]), MANY);
-        let service = me.service();
-        for _ in 0..MAX_LARGE + 3 {
-            ask(&service, peer(OWNER), REPLICAS, &vec![&domain])
-                .await
-                .unwrap();
-        }
-        let kept = service.answering().unwrap().large.lock().unwrap().len();
-        assert_eq!(kept, MAX_LARGE);
     }
 }

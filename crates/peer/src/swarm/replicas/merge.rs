@@ -41,6 +41,7 @@ pub(crate) fn compare(mine: &Versions, theirs: &Versions) -> DeltaAnswer {
 pub(crate) fn apply(
     store: &Store,
     delta: &Delta,
+    now: Time,
     commit: &mut Commit,
 ) -> Result<DeltaAnswer, ReadError> {
     let stored = store.domain(&delta.domain)?;
@@ -63,6 +64,7 @@ pub(crate) fn apply(
         .as_ref()
         .and_then(|bytes| DomainState::decode(bytes).ok())
     {
+        let news = news.into_advice(now);
         let reductions = std::mem::take(&mut state.reductions);
         state = news;
         (state.reductions, state.counters) = (reductions, counters);
@@ -103,13 +105,7 @@ fn is_next(mine: &Versions, delta: &Delta) -> bool {
 }
 
 /// Puts a replica in place of the one here.
-pub(crate) fn replace(
-    domain: &Domain,
-    mut theirs: Sound,
-    now: Time,
-    commit: &mut Commit,
-) -> DomainState {
-    theirs.state.bound(now);
+pub(crate) fn replace(domain: &Domain, theirs: Sound, commit: &mut Commit) -> DomainState {
     commit.replace_domain(domain);
     commit.append_seen(domain, &theirs.seen);
     theirs
@@ -130,11 +126,9 @@ pub(crate) fn merge(
     store: &Store,
     domain: &Domain,
     mine: DomainState,
-    mut theirs: Sound,
-    now: Time,
+    theirs: Sound,
     commit: &mut Commit,
 ) -> Result<DomainState, ReadError> {
-    theirs.state.bound(now);
     let my_log = store.seen(domain).collect::<Result<HashSet<_>, _>>()?;
     let their_log: HashSet<UrlHash> = theirs.seen.iter().copied().collect();
     let by_hash = |queue: Vec<Pending>| -> HashMap<UrlHash, Pending> {
@@ -167,13 +161,8 @@ pub(crate) fn merge(
         }
     }
     put_errands(domain, &theirs.errands, commit);
-    let is_later = theirs.state.versions.latest() > mine.versions.latest();
-    let mut state = if is_later {
-        theirs.state.clone()
-    } else {
-        mine.clone()
-    };
-    state.reductions = mine.reductions.clone();
+    let mut state = mine.clone();
+    state.heed(&theirs.state);
     if let Some(reductions) = mine.reductions.merged(&theirs.state.reductions) {
         state.reductions = reductions;
         commit.append_seen(domain, &theirs.seen);
@@ -335,7 +324,7 @@ mod tests {
 
         fn apply(&self, delta: &Delta) -> DeltaAnswer {
             let mut commit = Commit::new();
-            let answer = apply(&self.store, delta, &mut commit).unwrap();
+            let answer = apply(&self.store, delta, Time::from_millis(9), &mut commit).unwrap();
             self.store.commit(&commit).unwrap();
             answer
         }
@@ -420,7 +409,7 @@ mod tests {
         );
         let next = Holding::new(Versions::default(), [], &[]);
         let mut commit = Commit::new();
-        replace(&domain(), holding.replica(), Time::ZERO, &mut commit);
+        replace(&domain(), holding.replica(), &mut commit);
         next.store.commit(&commit).unwrap();
         assert_eq!(next.replica().errands, [errand]);
         next.apply(&Delta {
@@ -435,7 +424,7 @@ mod tests {
         let old = Holding::new(versions_of(&[("a", 1, 1)]), 0..10, &[8, 9]);
         let new = Holding::new(versions_of(&[("a", 1, 1), ("b", 2, 1)]), 0..20, &[15]);
         let mut commit = Commit::new();
-        replace(&domain(), new.replica(), Time::ZERO, &mut commit);
+        replace(&domain(), new.replica(), &mut commit);
         old.store.commit(&commit).unwrap();
         assert_eq!(old.waiting(), [15]);
         assert_eq!(old.state().versions, new.state().versions);
@@ -445,15 +434,7 @@ mod tests {
     /// The state of a peer after it merged its replica with another.
     fn joined(into: &Holding, theirs: Sound) -> DomainState {
         let mut commit = Commit::new();
-        let state = merge(
-            &into.store,
-            &domain(),
-            into.state(),
-            theirs,
-            Time::ZERO,
-            &mut commit,
-        )
-        .unwrap();
+        let state = merge(&into.store, &domain(), into.state(), theirs, &mut commit).unwrap();
         into.store.commit(&commit).unwrap();
         state
     }

@@ -1,6 +1,7 @@
 //! Replicas on the wire.
 
 use super::replica::Replica;
+use crate::swarm::rights::Right;
 use apoidea_crawl::{DomainChange, PageLinks, Step, Versions};
 use apoidea_model::{Domain, Pending, Slot};
 use apoidea_overlay::{Arc, Kind};
@@ -18,6 +19,16 @@ pub(crate) const REPLICAS: Kind = Kind::free(6);
 pub(crate) const PIECE: Kind = Kind::free(7);
 /// "Fetch my replicas of these domains from me, now."
 pub(crate) const FETCH: Kind = Kind::free(9);
+
+/// The right that the sender of each kind needs.
+pub(in crate::swarm) const RIGHTS: &[(Kind, Right)] = &[
+    (DELTAS, Right::HandOver),
+    (FETCH, Right::HandOver),
+    (OFFER, Right::HandOver),
+    (CENSUS, Right::Near),
+    (REPLICAS, Right::Near),
+    (PIECE, Right::Near),
+];
 
 /// Domains named in one message: 500 of the longest names fit into a frame when compressed a
 /// little.
@@ -83,6 +94,8 @@ pub(crate) enum OfferAnswer {
     Wanted,
     /// The one here is newer.
     Newer,
+    /// The sender is not near the domain, or the domain is not for this peer: nothing is taken.
+    Stranger,
 }
 
 /// One of the replicas that were asked for.

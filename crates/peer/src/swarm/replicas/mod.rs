@@ -2,6 +2,7 @@
 //! that becomes the owner has all that the last one knew.
 
 pub(in crate::swarm) mod answer;
+pub(crate) mod large;
 pub(crate) mod merge;
 pub(crate) mod message;
 pub(crate) mod puller;

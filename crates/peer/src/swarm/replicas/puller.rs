@@ -1,22 +1,29 @@
 //! Fetches replicas of domains from peers that have newer ones.
 
-use crate::lock::lock;
-use crate::swarm::{
-    orders::Orders,
-    replicas::{
-        message::{MAX_NAMES, PIECE, Parcel, PieceAsk, REPLICAS},
-        replica::Replica,
+use crate::{
+    lock::lock,
+    swarm::{
+        orders::Orders,
+        replicas::{
+            message::{MAX_NAMES, PIECE, Parcel, PieceAsk, REPLICAS},
+            replica::Replica,
+        },
+        wire,
     },
-    wire,
 };
 use apoidea_model::{Domain, PeerId};
-use apoidea_overlay::{Overlay, RequestError};
+use apoidea_overlay::{Kind, Overlay, RequestError};
+use bytes::Bytes;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
     time::Duration,
 };
-use tokio::{sync::Notify, time};
+use tokio::{
+    sync::Notify,
+    task::JoinSet,
+    time::{self, Instant},
+};
 
 /// Domains that wait to be fetched; more are found by the next sweep.
 const MAX_WANTED: usize = 100_000;
@@ -24,51 +31,109 @@ const MAX_WANTED: usize = 100_000;
 const AT_ONCE: usize = 64;
 /// Largest replica that is fetched: the longest queue of the longest URLs is smaller when compressed.
 const MAX_REPLICA_BYTES: u32 = 64 << 20;
+/// Peers that replicas are fetched from at a time: a slow one must not hold up the others.
+const SOURCES: usize = 8;
+/// A peer that is asked for replicas has so much time in any case, and more for every byte it sends.
+const LEAST_TIME: Duration = Duration::from_secs(15);
+/// The slowest line that is waited for: a sixteenth of a slow home line.
+const LEAST_BYTES_PER_SECOND: u32 = 16 * 1024;
 /// Wishes collect for so long: changes come in bursts.
 const COLLECT: Duration = Duration::from_millis(100);
 
 /// The domains to be fetched, by peer; clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Puller {
-    wanted: Arc<Mutex<BTreeMap<PeerId, BTreeSet<Domain>>>>,
+    wanted: Arc<Mutex<Wanted>>,
     bell: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Wanted {
+    by_peer: BTreeMap<PeerId, BTreeSet<Domain>>,
+    /// Peers that are being asked.
+    busy: BTreeSet<PeerId>,
 }
 
 impl Puller {
     /// Fetches a domain from a peer, soon.
     pub(crate) fn want(&self, domain: Domain, from: PeerId) {
         let mut wanted = lock(&self.wanted);
-        if wanted.values().map(BTreeSet::len).sum::<usize>() < MAX_WANTED {
-            wanted.entry(from).or_default().insert(domain);
+        if wanted.by_peer.values().map(BTreeSet::len).sum::<usize>() < MAX_WANTED {
+            wanted.by_peer.entry(from).or_default().insert(domain);
             self.bell.notify_one();
         }
     }
 
     /// Fetches until the task is dropped.
     pub(crate) async fn run(self, overlay: Arc<dyn Overlay>, orders: Orders) {
+        let mut pulls = JoinSet::new();
         loop {
             while let Some((from, domains)) = self.next() {
-                if let Err(error) = pull(overlay.as_ref(), &orders, from, domains).await {
-                    tracing::debug!(?from, %error, "replicas were not fetched");
-                }
+                let (this, overlay, orders) = (self.clone(), overlay.clone(), orders.clone());
+                pulls.spawn(async move {
+                    if let Err(error) = pull(overlay.as_ref(), &orders, from, domains).await {
+                        tracing::debug!(?from, %error, "replicas were not fetched");
+                    }
+                    this.end(from);
+                });
             }
-            self.bell.notified().await;
-            time::sleep(COLLECT).await;
+            tokio::select! {
+                () = self.bell.notified() => time::sleep(COLLECT).await,
+                Some(_) = pulls.join_next() => {}
+            }
         }
     }
 
+    /// The next peer that is not being asked, and the domains to ask it for.
     fn next(&self) -> Option<(PeerId, Vec<Domain>)> {
         let mut wanted = lock(&self.wanted);
-        let mut entry = wanted.first_entry()?;
-        let from = *entry.key();
-        let domains: Vec<Domain> = entry.get().iter().take(AT_ONCE).cloned().collect();
-        domains
-            .iter()
-            .for_each(|domain| _ = entry.get_mut().remove(domain));
-        if entry.get().is_empty() {
-            entry.remove();
+        let Wanted { by_peer, busy } = &mut *wanted;
+        if busy.len() >= SOURCES {
+            return None;
         }
+        let free = by_peer.keys().find(|peer| !busy.contains(peer));
+        let from = *free?;
+        let all = by_peer.get_mut(&from)?;
+        let domains: Vec<Domain> = all.iter().take(AT_ONCE).cloned().collect();
+        domains.iter().for_each(|domain| _ = all.remove(domain));
+        if all.is_empty() {
+            by_peer.remove(&from);
+        }
+        busy.insert(from);
         Some((from, domains))
+    }
+
+    fn end(&self, from: PeerId) {
+        lock(&self.wanted).busy.remove(&from);
+    }
+}
+
+/// The time that a peer has to give replicas: enough for a slow line, not for one that drips.
+struct Deadline(Instant);
+
+impl Deadline {
+    fn new() -> Self {
+        Deadline(Instant::now() + LEAST_TIME)
+    }
+
+    /// So many bytes have come.
+    fn extend(&mut self, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.0 += Duration::from_secs(1) * bytes / LEAST_BYTES_PER_SECOND;
+    }
+
+    /// Asks the peer, as long as there is time.
+    async fn ask(
+        &mut self,
+        overlay: &dyn Overlay,
+        from: PeerId,
+        kind: Kind,
+        body: Bytes,
+    ) -> Result<Bytes, RequestError> {
+        let answer = time::timeout_at(self.0, overlay.request(from, kind, body)).await;
+        let answer = answer.unwrap_or(Err(RequestError::TimedOut(LEAST_TIME)))?;
+        self.extend(answer.len());
+        Ok(answer)
     }
 }
 
@@ -79,10 +144,11 @@ pub(crate) async fn pull(
     from: PeerId,
     mut domains: Vec<Domain>,
 ) -> Result<(), RequestError> {
+    let mut deadline = Deadline::new();
     while !domains.is_empty() {
         let asked: Vec<Domain> = domains.iter().take(MAX_NAMES).cloned().collect();
-        let answer = overlay
-            .request(from, REPLICAS, wire::encode(&asked))
+        let answer = deadline
+            .ask(overlay, from, REPLICAS, wire::encode(&asked))
             .await?;
         let parcels: Vec<Parcel> = wire::decode(&answer)?;
         // The answer is in order and for at least one domain; the rest did not fit.
@@ -92,7 +158,7 @@ pub(crate) async fn pull(
                 Parcel::Whole(domain, replica) => (domain, Some(replica)),
                 Parcel::Unknown(domain) => (domain, None),
                 Parcel::Large { domain, id, bytes } => {
-                    let replica = pieces(overlay, from, &domain, id, bytes).await?;
+                    let replica = pieces(overlay, &mut deadline, from, &domain, id, bytes).await?;
                     (domain, replica)
                 }
             };
@@ -109,6 +175,7 @@ pub(crate) async fn pull(
 
 async fn pieces(
     overlay: &dyn Overlay,
+    deadline: &mut Deadline,
     from: PeerId,
     domain: &Domain,
     id: u64,
@@ -124,7 +191,9 @@ async fn pieces(
             id,
             offset: whole.len() as u32,
         };
-        let piece = overlay.request(from, PIECE, wire::encode(&ask)).await?;
+        let piece = deadline
+            .ask(overlay, from, PIECE, wire::encode(&ask))
+            .await?;
         if piece.is_empty() {
             return Err(RequestError::Malformed);
         }

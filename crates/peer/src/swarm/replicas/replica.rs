@@ -1,6 +1,6 @@
 //! All that a peer knows of a domain. A replica moves to another peer as a whole.
 
-use crate::state_codec::{decode_state, encode_state};
+use crate::state_codec::decode_state;
 use apoidea_crawl::{DomainState, InvalidSeen, PageLinks, ReducedSeen, Reductions, Versions};
 use apoidea_model::{Domain, Pending, Time, UrlHash};
 use apoidea_store::{ReadError, Store};
@@ -9,6 +9,9 @@ use std::time::Duration;
 
 /// URLs that wait at one domain and are moved: as many as its queue may hold by default.
 const MAX_QUEUE: usize = 100_000;
+/// Pages that are done and whose links are not all with their owners: a peer that has more of them
+/// fetches nothing.
+const MAX_ERRANDS: usize = 100_000;
 /// Clocks of peers may differ by so much; a replica from later would count as the latest for ever.
 const CLOCK_ERROR: Duration = Duration::from_secs(86_400);
 
@@ -47,6 +50,10 @@ pub(crate) struct Sound {
 pub(crate) enum Unsound {
     #[error("a URL in its queue belongs to another domain")]
     OtherDomain,
+    #[error("more URLs wait in it than a queue holds")]
+    Queue,
+    #[error("it has more errands than a peer keeps")]
+    Errands,
     #[error("its state cannot be read")]
     State,
     #[error("it was changed more than a day from now")]
@@ -84,7 +91,7 @@ impl Replica {
             .collect();
         Ok(Some(Replica {
             versions: state.versions.clone(),
-            state: encode_state(&state),
+            state: state.without_robots().encode(),
             seen,
             queue,
             errands,
@@ -96,6 +103,12 @@ impl Replica {
         if self.versions.latest().begun() > now + CLOCK_ERROR {
             return Err(Unsound::Tenure);
         }
+        if self.queue.len() > MAX_QUEUE {
+            return Err(Unsound::Queue);
+        }
+        if self.errands.len() > MAX_ERRANDS {
+            return Err(Unsound::Errands);
+        }
         if self
             .queue
             .iter()
@@ -103,8 +116,8 @@ impl Replica {
         {
             return Err(Unsound::OtherDomain);
         }
-        let mut state: DomainState =
-            DomainState::decode(&self.state).map_err(|_| Unsound::State)?;
+        let state = DomainState::decode(&self.state).map_err(|_| Unsound::State)?;
+        let mut state = state.into_advice(now);
         let (seen, reductions) = self.seen.unpack(std::mem::take(&mut state.reductions))?;
         if !reductions.is_sound() {
             return Err(Unsound::Reductions);
@@ -112,7 +125,8 @@ impl Replica {
         state.versions = self.versions;
         state.reductions = reductions;
         state.counters.queued = self.queue.len() as u64;
-        state.counters.admitted = state.counters.admitted.max(seen.len() as u64);
+        // The filter is sized by it, so it is counted and not believed.
+        state.counters.admitted = seen.len() as u64;
         Ok(Sound {
             state,
             seen,
@@ -142,6 +156,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state_codec::encode_state;
     use crate::swarm::testing::{TestPeer, peer, versions};
     use apoidea_crawl::Tenure;
     use apoidea_model::{CrawlId, Link, PageUrl, Slot, Target};

@@ -92,8 +92,10 @@ impl Replication {
             others
                 .clone()
                 .for_each(|replica| by_replica.entry(*replica).or_default().push(delta.clone()));
-            // With nobody else on the ring there is nobody to have it.
-            if owners.is_err() || others.count() > 0 {
+            // With nobody else on the ring there is nobody to have it. A domain that has gone to
+            // another peer is not waited for: that peer compares, and fetches what it lacks.
+            let is_mine = self.overlay.owns(delta.domain.key());
+            if is_mine && (owners.is_err() || others.count() > 0) {
                 unheld.insert(delta.domain);
             }
         }

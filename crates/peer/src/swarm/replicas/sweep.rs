@@ -163,6 +163,9 @@ impl Sweeper {
                     (OfferAnswer::Held | OfferAnswer::Newer, Role::Former) => {
                         self.orders.tell(SwarmOrder::Forget(domain, versions)).await;
                     }
+                    (OfferAnswer::Stranger, Role::Former) => {
+                        self.orders.tell(SwarmOrder::PassOn(domain, versions)).await;
+                    }
                     _ => {}
                 }
             }

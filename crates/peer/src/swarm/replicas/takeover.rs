@@ -7,7 +7,7 @@
 
 use crate::swarm::{
     REPLICATION_FACTOR,
-    content::message::{FACTS_IN, Facts, FactsAsk},
+    content::message::{FACTS_IN, FactsAsk, MAX_FACTS},
     orders::{Orders, SwarmOrder},
     replicas::{
         merge,
@@ -16,12 +16,12 @@ use crate::swarm::{
         sweep::Sweeper,
     },
     tenancy::{Tenancy, whole_ring},
-    wire,
+    wire::{self, List},
 };
 use apoidea_crawl::Versions;
-use apoidea_model::{Domain, PeerId};
+use apoidea_model::{ContentHash, Domain, PeerId};
 use apoidea_overlay::{Arc as RingArc, ArcChange, LookupError, Overlay, RequestError};
-use apoidea_store::{Commit, Store};
+use apoidea_store::{Commit, Fact, Store};
 use futures::future;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -166,7 +166,7 @@ impl Takeover {
                     if open.is_empty() {
                         return;
                     }
-                    heard.extend(self.hear_from(open, arc).await);
+                    heard.extend(self.hear_from(open, arc, begun + PATIENCE).await);
                 }
                 time::sleep(AGAIN).await;
             }
@@ -176,8 +176,14 @@ impl Takeover {
     }
 
     /// Fetches the replicas of some peers that this one lacks; gives the peers that have told and
-    /// given everything.
-    async fn hear_from(&self, sources: Vec<PeerId>, arc: RingArc) -> Vec<PeerId> {
+    /// given everything. What a peer has not given by the deadline is fetched later: one slow source
+    /// must not keep the arc from its owner.
+    async fn hear_from(
+        &self,
+        sources: Vec<PeerId>,
+        arc: RingArc,
+        deadline: Instant,
+    ) -> Vec<PeerId> {
         let censuses = sources.into_iter().map(|source| async move {
             let census = time::timeout(LAST_WORDS, self.census(source, arc))
                 .await
@@ -200,13 +206,20 @@ impl Takeover {
             .choose(told)
             .into_iter()
             .map(|(source, domains)| async move {
-                let count = domains.len();
-                match puller::pull(self.overlay.as_ref(), &self.orders, source, domains).await {
-                    Ok(()) => {
+                let (count, late) = (domains.len(), domains.clone());
+                let pull = puller::pull(self.overlay.as_ref(), &self.orders, source, domains);
+                match time::timeout_at(deadline, pull).await {
+                    Ok(Ok(())) => {
                         tracing::debug!(?source, count, "replicas were fetched");
                         None
                     }
-                    Err(error) => {
+                    Err(_) => {
+                        tracing::debug!(?source, count, "replicas are fetched later");
+                        late.into_iter()
+                            .for_each(|domain| self.sweeper.puller.want(domain, source));
+                        None
+                    }
+                    Ok(Err(error)) => {
                         tracing::warn!(?source, count, %error, "replicas were not fetched");
                         Some(source)
                     }
@@ -295,7 +308,8 @@ impl Takeover {
             let Ok(answer) = self.overlay.request(source, FACTS_IN, ask).await else {
                 return;
             };
-            let Ok(facts) = wire::decode::<Facts>(&answer) else {
+            let Ok(List(facts)) = wire::decode::<List<(ContentHash, Fact), MAX_FACTS>>(&answer)
+            else {
                 return;
             };
             let Some((last, _)) = facts.last() else {
@@ -374,7 +388,7 @@ mod tests {
                 held: Vec::new(),
                 after: None,
             }),
-            _ => wire::encode(&Facts::new()),
+            _ => wire::encode(&Vec::<(ContentHash, Fact)>::new()),
         }
     }
 
