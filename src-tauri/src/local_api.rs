@@ -19,6 +19,7 @@ impl LocalApi {
         // No TLS on loopback, but the client is built with it and asks for a provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
+            .pool_idle_timeout(apoidea_peer::API_IDLE)
             .no_proxy()
             .timeout(TIMEOUT)
             .build()?;

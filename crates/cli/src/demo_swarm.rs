@@ -129,6 +129,7 @@ impl Swarm {
             folder: folder.to_owned(),
             settings: settings.into(),
             http: reqwest::Client::builder()
+                .pool_idle_timeout(apoidea_peer::API_IDLE)
                 .no_proxy()
                 .timeout(Duration::from_secs(5))
                 .build()?,

@@ -67,6 +67,7 @@ impl Feed {
         // No TLS on loopback, but the client is built with it and asks for a provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = Client::builder()
+            .pool_idle_timeout(apoidea_peer::API_IDLE)
             .no_proxy()
             .connect_timeout(CONNECT_WITHIN)
             .redirect(Policy::none())

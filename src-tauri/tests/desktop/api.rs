@@ -19,6 +19,7 @@ impl Api {
     pub fn of(home: &Path) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
+            .pool_idle_timeout(apoidea_peer::API_IDLE)
             .no_proxy()
             .timeout(SOON)
             .build()
