@@ -180,7 +180,7 @@ impl Peer {
         let (news, facts) = mpsc::channel(ring_index::MAX_NEWS);
         let index = Arc::new(LocalIndex::new(store.clone(), news));
         let reader = archive.as_ref().map(|(folder, _)| Reader::new(folder));
-        let prover = Arc::new(Prover::new(reader));
+        let prover = Arc::new(Prover::new(overlay.me(), reader));
         let ring_index = RingIndex {
             overlay: overlay.clone(),
             tenancy: tenancy.clone(),
@@ -198,7 +198,7 @@ impl Peer {
             &config,
             &home,
             folder,
-            overlay.me(),
+            prover.clone(),
             Arc::new(ring_index),
             throttle.clone(),
             sink(&findings, |news| Finding::Page(Box::new(news))),
@@ -541,7 +541,7 @@ pub(crate) fn page_work(
     config: &Config,
     home: &Home,
     folder: &Path,
-    me: PeerId,
+    prover: Arc<Prover>,
     index: Arc<dyn ContentIndex>,
     throttle: Arc<Throttle>,
     news: Sink<PageNews>,
@@ -554,8 +554,7 @@ pub(crate) fn page_work(
         address: politeness::ADDRESS_DELAY,
     };
     Ok(PageWork {
-        me,
-        kept: Default::default(),
+        prover,
         fetcher: Fetcher::new(&fetching, contactable.clone(), floors, throttle)?,
         resolver: Resolver::new(&fetching, contactable)?,
         processor: Processor::new(config.archive.keep),

@@ -16,7 +16,7 @@ use crate::{
         content::{ContentIndex, Question, Verdict},
         news::{PageNews, page_id},
         process::{PageKind, ProcessedPage},
-        proof::{Nonce, Proof},
+        proof::{Evidence, Nonce, Prover},
         visited::{Kept, Visited},
     },
     peer,
@@ -124,7 +124,7 @@ impl ContentIndex for NothingKnown {
         _: &Fact,
         _: ContentHash,
         _: Nonce,
-    ) -> Pin<Box<dyn Future<Output = Option<Proof>> + Send + '_>> {
+    ) -> Pin<Box<dyn Future<Output = Option<Evidence>> + Send + '_>> {
         Box::pin(ready(None))
     }
 }
@@ -225,7 +225,7 @@ impl TestCrawler {
             config,
             &Home::default(),
             folder.path(),
-            me(),
+            Arc::new(Prover::new(me(), None)),
             Arc::new(NothingKnown),
             throttle.clone(),
             Sink::new(|_| {}),

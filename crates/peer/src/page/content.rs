@@ -6,7 +6,7 @@
 
 use crate::{
     lock::lock,
-    page::proof::{Nonce, Proof, proof_of},
+    page::proof::{Evidence, Nonce, proof_of},
 };
 use apoidea_crawl::Novelty;
 use apoidea_model::{ContentHash, PageUrl, PeerId, Time, Visit};
@@ -29,12 +29,14 @@ const MAX_BATCH: usize = 256;
 /// the others.
 const PARALLEL: usize = 16;
 
-/// The waits before each question for a proof: a page is on the disk a moment after its content was
-/// first asked about.
-const PROOF_PAUSES: [Duration; 3] = [
+/// The waits before each question for a proof. A page is on the disk a moment after its content was
+/// first asked about, or a few seconds after, where a computer has much to do.
+const PROOF_PAUSES: [Duration; 5] = [
     Duration::ZERO,
     Duration::from_millis(300),
     Duration::from_millis(900),
+    Duration::from_millis(1800),
+    Duration::from_millis(3000),
 ];
 
 /// A page whose content is asked about.
@@ -85,13 +87,13 @@ pub(crate) trait ContentIndex: Send + Sync + 'static {
     /// is unproven is new, and takes the place of the fact that was known.
     fn judge(&self, questions: Vec<Question>) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
-    /// The proof of the keeper that a fact names; none if it has none, or does not answer.
+    /// The evidence of the keeper that a fact names; none if it does not answer.
     fn proof(
         &self,
         fact: &Fact,
         content: ContentHash,
         nonce: Nonce,
-    ) -> Pin<Box<dyn Future<Output = Option<Proof>> + Send + '_>>;
+    ) -> Pin<Box<dyn Future<Output = Option<Evidence>> + Send + '_>>;
 
     /// How long questions collect before they are asked.
     fn collects_for(&self) -> Duration {
@@ -213,8 +215,10 @@ impl ContentQueue {
         let expected = proof_of(&nonce, body);
         for pause in PROOF_PAUSES {
             time::sleep(pause).await;
-            if self.index.proof(fact, content, nonce).await == Some(expected) {
-                return true;
+            match self.index.proof(fact, content, nonce).await {
+                Some(Evidence::Shown(proof)) => return proof == expected,
+                Some(Evidence::Soon) => {}
+                Some(Evidence::Lacking) | None => return false,
             }
         }
         false
@@ -280,7 +284,7 @@ mod tests {
             _: &Fact,
             _: ContentHash,
             _: Nonce,
-        ) -> Pin<Box<dyn Future<Output = Option<Proof>> + Send + '_>> {
+        ) -> Pin<Box<dyn Future<Output = Option<Evidence>> + Send + '_>> {
             Box::pin(std::future::ready(None))
         }
 

@@ -23,7 +23,7 @@ use crate::{
         helper_turns::HelperTurns,
         news::{Borrow, BorrowedAnswer, PageNews, page_id},
         process::{FetchedPage, ProcessedPage, Processor},
-        recent_contents::RecentContents,
+        proof::Prover,
     },
     sink::Sink,
 };
@@ -57,9 +57,8 @@ const NOTHING: Effort = Effort {
 
 /// The means of all work on pages.
 pub(crate) struct PageWork {
-    pub me: PeerId,
-    /// Content that this peer was first to show, lately: it may not be on the disk yet.
-    pub kept: RecentContents,
+    /// Shows other peers that this one keeps what it fetched.
+    pub prover: Arc<Prover>,
     pub fetcher: Fetcher,
     pub resolver: Resolver,
     pub processor: Processor,
@@ -299,7 +298,7 @@ impl PageWork {
             content,
             page: page.pending.url.clone(),
             time: page.time,
-            keeper: self.me,
+            keeper: self.prover.me,
             standing: Standing::Open,
         };
         let verdict = match is_captured(&page.pending.visit, &content) {
@@ -338,10 +337,10 @@ impl PageWork {
     /// without an archive has nothing to lose by believing.
     async fn doubted(&self, page: &FetchedPage, sight: Sighting, verdict: Verdict) -> Verdict {
         let Verdict::Duplicate(fact) = &verdict else {
-            self.kept.insert(&page.content);
+            self.prover.note_kept(&page.content);
             return verdict;
         };
-        let is_own = fact.keeper == self.me && self.kept.contains(&page.content);
+        let is_own = fact.keeper == self.prover.me && self.prover.has_kept(&page.content);
         let body = &page.body.bytes;
         if !self.processor.keeps()
             || is_own
@@ -350,7 +349,7 @@ impl PageWork {
             return verdict;
         }
         tracing::debug!(url = %page.pending.url, keeper = ?fact.keeper, "known content is not with its keeper");
-        self.kept.insert(&page.content);
+        self.prover.note_kept(&page.content);
         let (content, standing) = (self.content.clone(), Standing::Unproven);
         tokio::spawn(async move { content.ask(Sighting { standing, ..sight }).await });
         Verdict::New

@@ -301,7 +301,7 @@ impl TestPeer {
             tenancy: self.tenancy.clone(),
             index: self.index.clone(),
             puller: self.puller.clone(),
-            prover: Arc::new(Prover::new(None)),
+            prover: Arc::new(Prover::new(self.ring.me(), None)),
             large: Default::default(),
             leaving: Default::default(),
             clocks: Default::default(),

@@ -3,7 +3,7 @@
 use crate::{
     page::{
         content::{ContentIndex, LocalIndex, Question, Sighting, Verdict},
-        proof::{Nonce, Proof, Prover},
+        proof::{Evidence, Nonce, Prover},
     },
     swarm::{
         REPLICATION_FACTOR,
@@ -15,7 +15,7 @@ use crate::{
 use apoidea_model::{ContentHash, PeerId};
 use apoidea_overlay::Overlay;
 use apoidea_store::Fact;
-use futures::{StreamExt, future, stream::FuturesUnordered};
+use futures::{FutureExt, StreamExt, future, stream::FuturesUnordered};
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc,
@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const AGAIN: Duration = Duration::from_millis(500);
 /// A peer that does not answer within this may be gone; the ring is asked again for the owner.
 const WITHIN: Duration = Duration::from_secs(2);
+/// A keeper that does not answer within this is away: the page is kept once more instead.
+const PROOF_WITHIN: Duration = Duration::from_secs(1);
 /// A look-up that takes longer is tried again; its answer is remembered when it comes.
 const LOOK_UP_WITHIN: Duration = Duration::from_secs(1);
 /// Questions collect for so long when they have to travel. Processing lags downloading anyway
@@ -56,10 +58,10 @@ impl ContentIndex for RingIndex {
         fact: &Fact,
         content: ContentHash,
         nonce: Nonce,
-    ) -> Pin<Box<dyn Future<Output = Option<Proof>> + Send + '_>> {
+    ) -> Pin<Box<dyn Future<Output = Option<Evidence>> + Send + '_>> {
         let (keeper, page) = (fact.keeper, fact.page.clone());
         if keeper == self.overlay.me() {
-            return Box::pin(self.prover.prove(page, content, nonce));
+            return Box::pin(self.prover.prove(page, content, nonce).map(Some));
         }
         let ask = wire::encode(&ProofAsk {
             content,
@@ -68,8 +70,8 @@ impl ContentIndex for RingIndex {
         });
         let request = self.overlay.request(keeper, PROOF, ask);
         Box::pin(async move {
-            let answer = time::timeout(WITHIN, request).await.ok()?.ok()?;
-            wire::decode::<Option<Proof>>(&answer).ok()?
+            let answer = time::timeout(PROOF_WITHIN, request).await.ok()?.ok()?;
+            wire::decode(&answer).ok()
         })
     }
 
@@ -276,7 +278,7 @@ mod tests {
             overlay: me.ring.clone(),
             tenancy: me.tenancy.clone(),
             local: me.index.clone(),
-            prover: Arc::new(Prover::new(None)),
+            prover: Arc::new(Prover::new(peer(ME), None)),
         }))
     }
 
