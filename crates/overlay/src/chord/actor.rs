@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{Kind, LookupError, RequestError, Source, Transport, clock::Clock};
 use apoidea_chord::{
-    ArcChange, Contact, Freshness, LookupId, Message, Neighbourhood, NotFound, Ring, RingAction,
-    RingEvent, Routes,
+    ArcChange, Contact, Freshness, LookupId, Message, Neighbourhood, NotFound, Phase, Ring,
+    RingAction, RingEvent, Routes,
 };
 use apoidea_model::{Key, PeerId, Route};
 use rand::rngs::StdRng;
@@ -262,6 +262,11 @@ impl Actor {
     }
 
     fn leave(&mut self, reply: oneshot::Sender<()>) {
+        if self.ring.phase() == Phase::Outside {
+            // Nobody has to be told any more.
+            let _ = reply.send(());
+            return;
+        }
         self.handle(RingEvent::Leave);
         let tasks = std::mem::take(&mut self.tasks);
         tasks.close();

@@ -22,10 +22,12 @@ pub(crate) struct HomeWatch {
 impl HomeWatch {
     /// Looks round until cancelled.
     pub(crate) async fn run(self, stop: CancellationToken) {
-        let pause = || stop.run_until_cancelled(time::sleep(LOOK_EVERY));
-        while pause().await.is_some() {
+        let round = async || {
+            time::sleep(LOOK_EVERY).await;
             self.look().await;
-        }
+        };
+        // A look may wait for a name server; a peer that stops does not.
+        while stop.run_until_cancelled(round()).await.is_some() {}
     }
 
     /// Looks round once.
