@@ -287,6 +287,11 @@ impl Trial {
         contract.pace_breaches(log)
     }
 
+    /// Groups of equal pages.
+    pub fn copy_groups(&self) -> usize {
+        self.toy.web.truth().copies().len()
+    }
+
     /// Groups of equal pages that were not kept exactly once in the whole swarm.
     pub fn copies_kept_wrongly(&self) -> Vec<Vec<PageUrl>> {
         let archives: Vec<Archived> = (0..self.ever)

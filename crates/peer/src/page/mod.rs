@@ -342,10 +342,11 @@ impl PageWork {
         };
         let is_own = fact.keeper == self.prover.me && self.prover.has_kept(&page.content);
         let body = &page.body.bytes;
-        if !self.processor.keeps()
-            || is_own
-            || self.content.is_proven(fact, page.content, body).await
-        {
+        if !self.processor.keeps() || is_own || self.prover.was_shown(&page.content) {
+            return verdict;
+        }
+        if self.content.is_proven(fact, page.content, body).await {
+            self.prover.note_shown(&page.content);
             return verdict;
         }
         tracing::debug!(url = %page.pending.url, keeper = ?fact.keeper, "known content is not with its keeper");

@@ -43,6 +43,8 @@ pub(crate) struct Prover {
     turns: Semaphore,
     /// Content that this peer was first to show, lately: it may not be on the disk yet.
     recent: RecentContents,
+    /// Content that another peer has shown to this one, lately.
+    shown: RecentContents,
 }
 
 impl Prover {
@@ -52,12 +54,23 @@ impl Prover {
             archive,
             turns: Semaphore::new(TURNS),
             recent: RecentContents::default(),
+            shown: RecentContents::default(),
         }
     }
 
     /// This peer is about to keep a page with this content.
     pub(crate) fn note_kept(&self, content: &ContentHash) {
         self.recent.insert(content);
+    }
+
+    /// A keeper has shown this content.
+    pub(crate) fn note_shown(&self, content: &ContentHash) {
+        self.shown.insert(content);
+    }
+
+    /// Has a keeper shown this content lately? Some pages have hundreds of copies.
+    pub(crate) fn was_shown(&self, content: &ContentHash) -> bool {
+        self.shown.contains(content)
     }
 
     /// Has this peer kept such a page lately, or is it about to?

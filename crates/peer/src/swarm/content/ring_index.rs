@@ -29,7 +29,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// A peer that does not answer within this may be gone; the ring is asked again for the owner.
 const WITHIN: Duration = Duration::from_secs(2);
 /// A keeper that does not answer within this is away: the page is kept once more instead.
-const PROOF_WITHIN: Duration = Duration::from_secs(1);
+const PROOF_WITHIN: Duration = Duration::from_secs(2);
 /// A look-up that takes longer is tried again; its answer is remembered when it comes.
 const LOOK_UP_WITHIN: Duration = Duration::from_secs(1);
 /// Questions collect for so long when they have to travel. Processing lags downloading anyway
