@@ -121,7 +121,14 @@ impl Actor {
                 .since(self.clock.now())
                 .clamp(SHORTEST_SLEEP, LONGEST_SLEEP);
             tokio::select! {
-                Some(command) = self.commands.recv() => self.obey(command),
+                Some(command) = self.commands.recv() => {
+                    let is_question = matches!(command, Command::LookUp { .. } | Command::Status(_));
+                    self.obey(command);
+                    // A crawl asks thousands of questions a second, which move nobody.
+                    if is_question {
+                        continue;
+                    }
+                }
                 () = time::sleep(sleep) => self.handle(RingEvent::Timeout),
                 _ = tend.tick() => self.tend(),
             }
