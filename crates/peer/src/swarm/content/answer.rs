@@ -17,6 +17,10 @@ use apoidea_overlay::{Refusal, Request};
 use apoidea_store::{Commit, Fact};
 use bytes::Bytes;
 
+/// Pages of facts that are looked through for one answer: a stranger must not have the whole table
+/// read.
+const SCANNED_PAGES: usize = 20;
+
 /// Answers a request of this conversation; `None` if it belongs to another one.
 pub(in crate::swarm) async fn answer(
     answering: &Answering,
@@ -50,9 +54,8 @@ async fn proof(answering: &Answering, ask: ProofAsk) -> Result<Bytes, Refusal> {
 fn content(
     answering: &Answering,
     sender: &Sender<'_>,
-    asks: List<ContentAsk, MAX_FACTS>,
+    List(asks): List<ContentAsk, MAX_FACTS>,
 ) -> Result<Bytes, Refusal> {
-    let asks = asks.0;
     let claims: Vec<Claim> = asks
         .iter()
         .map(|ask| answering.tenancy.claim_to_fact(ask.content.key()))
@@ -76,14 +79,15 @@ fn content(
     Ok(wire::encode(&verdicts.collect::<Vec<_>>()))
 }
 
-/// Takes facts from peers near them, and only those that this peer has to hold.
+/// Takes the facts that are the sender's to tell and this peer's to hold. Views of the ring may
+/// differ about a few of them.
 fn take_facts(
     answering: &Answering,
     sender: &Sender<'_>,
-    facts: List<(ContentHash, Fact), MAX_FACTS>,
+    List(mut facts): List<(ContentHash, Fact), MAX_FACTS>,
 ) -> Result<Bytes, Refusal> {
-    let facts = facts.0;
-    if !facts.iter().all(|(content, _)| sender.may(content.key())) {
+    facts.retain(|(content, _)| sender.may(content.key()));
+    if facts.is_empty() {
         return Err(Refusal::NotYours);
     }
     let mut commit = Commit::new();
@@ -96,26 +100,25 @@ fn take_facts(
     Ok(Bytes::new())
 }
 
-/// The facts of an arc near the sender.
+/// The next facts of an arc that are near the sender.
 fn facts_in(answering: &Answering, sender: &Sender<'_>, ask: &FactsAsk) -> Result<Bytes, Refusal> {
-    if !sender.may(ask.arc.to) {
-        return Err(Refusal::NotYours);
-    }
     answering.leaving.note_question();
-    let from = ask.after.unwrap_or(ask.arc.from);
-    if ask.after == Some(ask.arc.to) {
-        return Ok(wire::encode(&Facts::new()));
+    let mut from = ask.after.unwrap_or(ask.arc.from);
+    let mut is_end = ask.after == Some(ask.arc.to);
+    let mut near = Facts::new();
+    for _ in 0..SCANNED_PAGES {
+        if is_end || !near.is_empty() {
+            break;
+        }
+        let facts = answering.store.facts_in(from, ask.arc.to, MAX_FACTS);
+        let mut facts = facts.map_err(|_| Refusal::Busy)?;
+        is_end = facts.len() < MAX_FACTS;
+        from = facts.last().map_or(from, |(content, _)| content.key());
+        facts.retain(|(content, _)| sender.may(content.key()));
+        near = facts;
     }
-    let facts = answering
-        .store
-        .facts_in(from, ask.arc.to, MAX_FACTS)
-        .map_err(|_| Refusal::Busy)?;
-    Ok(wire::encode(
-        &wire::portions(facts, MAX_FACTS)
-            .into_iter()
-            .next()
-            .unwrap_or_default(),
-    ))
+    let mut portions = wire::portions(near, MAX_FACTS).into_iter();
+    Ok(wire::encode(&portions.next().unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -210,6 +213,42 @@ mod tests {
             me.store.fact(&contents[1]).unwrap(),
             Some(fact("late.test"))
         );
+    }
+
+    #[tokio::test]
+    async fn facts_are_taken_from_their_owner_and_others_are_left_out() {
+        const FAR: u8 = 0xc0;
+        let members = [0x50, 0x40, 0x60, 0x70, 0x80, 0x90, 0xa0, 0xb0, FAR];
+        let (me, _inbox) = TestPeer::owner(members.map(peer));
+        let theirs = me.ring.contents_of(peer(0x40), 1)[0];
+        let others = me.ring.contents_of(peer(0x80), 1)[0];
+        let facts: Facts = vec![(others, fact("a.test")), (theirs, fact("a.test"))];
+        let service = me.service();
+        let refused = ask(&service, peer(FAR), FACTS, &facts).await;
+        assert_eq!(refused, Err(Refusal::NotYours));
+        ask(&service, peer(0x40), FACTS, &facts).await.unwrap();
+        assert_eq!(me.store.fact(&others).unwrap(), None);
+        assert_eq!(me.store.fact(&theirs).unwrap(), Some(fact("a.test")));
+    }
+
+    #[tokio::test]
+    async fn a_peer_reads_the_facts_near_it_whatever_arc_it_asks_for() {
+        let members = [
+            0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70, 0x80, 0x90, 0xa0, 0xb0,
+        ];
+        let (me, _inbox) = TestPeer::owner(members.map(peer));
+        let near = me.ring.contents_of(peer(0xb0), 1)[0];
+        let far = me.ring.contents_of(peer(0x20), 1)[0];
+        for content in [&near, &far] {
+            me.know(content, fact("a.test"));
+        }
+        let everything = FactsAsk {
+            arc: whole_ring(),
+            after: None,
+        };
+        let answer = ask(&me.service(), peer(0xb0), FACTS_IN, &everything).await;
+        let facts: Facts = wire::decode(&answer.unwrap()).unwrap();
+        assert_eq!(facts, [(near, fact("a.test"))]);
     }
 
     #[tokio::test]

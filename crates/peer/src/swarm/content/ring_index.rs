@@ -13,7 +13,7 @@ use crate::{
     },
 };
 use apoidea_model::{ContentHash, PeerId};
-use apoidea_overlay::Overlay;
+use apoidea_overlay::{Overlay, RequestError};
 use apoidea_store::Fact;
 use futures::{FutureExt, StreamExt, future, stream::FuturesUnordered};
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -235,15 +235,17 @@ pub(crate) async fn spread_news(
     }
 }
 
-/// Sends facts to a replica; says whether it has them.
-pub(crate) async fn send_facts(overlay: &dyn Overlay, replica: PeerId, facts: Facts) -> bool {
+/// Sends facts to a peer that is to hold them.
+pub(crate) async fn send_facts(
+    overlay: &dyn Overlay,
+    to: PeerId,
+    facts: Facts,
+) -> Result<(), RequestError> {
     for facts in wire::portions(facts, MAX_FACTS) {
-        if let Err(error) = overlay.request(replica, FACTS, wire::encode(&facts)).await {
-            tracing::debug!(?replica, %error, "content facts were not delivered");
-            return false;
-        }
+        let sent = overlay.request(to, FACTS, wire::encode(&facts)).await;
+        sent.inspect_err(|error| tracing::debug!(?to, %error, "content facts were not delivered"))?;
     }
-    true
+    Ok(())
 }
 
 #[cfg(test)]
@@ -254,7 +256,6 @@ mod tests {
         swarm::testing::{TestPeer, fact, peer},
     };
     use apoidea_model::Time;
-    use apoidea_overlay::RequestError;
 
     const ME: u8 = 0x20;
     const OWNER: u8 = 0x60;
@@ -430,7 +431,9 @@ mod tests {
                 .map(|content| (content, fact("a.test")))
                 .collect()
         };
-        assert!(send_facts(me.ring.as_ref(), peer(OTHER), facts(2 * MAX_FACTS)).await);
-        assert!(!send_facts(me.ring.as_ref(), peer(OTHER), facts(MAX_FACTS + 1)).await);
+        let sent = send_facts(me.ring.as_ref(), peer(OTHER), facts(2 * MAX_FACTS)).await;
+        assert_eq!(sent, Ok(()));
+        let failed = send_facts(me.ring.as_ref(), peer(OTHER), facts(MAX_FACTS + 1)).await;
+        assert_eq!(failed, Err(RequestError::Busy));
     }
 }

@@ -59,9 +59,8 @@ pub(in crate::swarm) async fn answer(
 async fn deltas(
     answering: &Answering,
     sender: &Sender<'_>,
-    deltas: List<Delta, MAX_NAMES>,
+    List(deltas): List<Delta, MAX_NAMES>,
 ) -> Result<Bytes, Refusal> {
-    let deltas = deltas.0;
     let is_theirs: Vec<bool> = deltas
         .iter()
         .map(|delta| sender.may(delta.domain.key()))
@@ -92,9 +91,8 @@ async fn deltas(
 async fn fetch(
     answering: &Answering,
     sender: &Sender<'_>,
-    domains: List<Domain, MAX_NAMES>,
+    List(mut taken): List<Domain, MAX_NAMES>,
 ) -> Result<Bytes, Refusal> {
-    let mut taken = domains.0;
     taken.retain(|domain| sender.may(domain.key()));
     let (overlay, orders) = (answering.overlay.as_ref(), &answering.orders);
     let pulled = puller::pull(overlay, orders, sender.id, taken).await;

@@ -20,7 +20,7 @@ use crate::{
 };
 use apoidea_crawl::Versions;
 use apoidea_model::{Domain, Key, PeerId};
-use apoidea_overlay::{Arc as RingArc, Overlay};
+use apoidea_overlay::{Arc as RingArc, Overlay, Refusal, RequestError};
 use apoidea_store::{Commit, Store};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::{sync::Notify, time};
@@ -204,8 +204,11 @@ impl Sweeper {
     }
 
     async fn move_facts(&self, owner: PeerId, facts: Facts) {
-        if !send_facts(self.overlay.as_ref(), owner, facts.clone()).await {
-            return;
+        match send_facts(self.overlay.as_ref(), owner, facts.clone()).await {
+            // The owner takes nothing from a peer so far away. A fact that is lost costs a second
+            // copy of a page.
+            Ok(()) | Err(RequestError::Refused(Refusal::NotYours)) => {}
+            Err(_) => return,
         }
         let mut commit = Commit::new();
         facts
