@@ -3,11 +3,6 @@
 use apoidea_crawl::DomainState;
 use apoidea_model::Domain;
 
-/// Encodes a domain's state.
-pub(crate) fn encode_state(state: &DomainState) -> Vec<u8> {
-    state.encode()
-}
-
 /// Decodes a stored state. A damaged one is begun anew, which costs a robots.txt and the counters.
 pub(crate) fn decode_state(domain: &Domain, bytes: &[u8]) -> DomainState {
     DomainState::decode(bytes).unwrap_or_else(|error| {

@@ -9,7 +9,7 @@ use crate::{
     crawler::{seen_cache::SeenCache, site_census::SiteCensus},
     page::recent_links::RecentLinks,
     report::status::Totals,
-    state_codec::{decode_state, encode_state},
+    state_codec::decode_state,
 };
 use apoidea_crawl::{
     Admission, BreadthFirst, Company, Contactable, Counters, Decision, DomainState, DropReason,
@@ -338,7 +338,7 @@ impl Admitter {
                 let change = context.ledger.change(domain, advance)?;
                 change.puts.extend(urls.iter().cloned());
                 change.removes.extend(&decision.evicted);
-                commit.put_domain(domain, encode_state(&state));
+                commit.put_domain(domain, state.encode());
                 self.park(domain, state.ready_at(), &mut commit, context.parking)
             }
         };

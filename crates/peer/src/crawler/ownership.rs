@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     clock::now,
-    state_codec::{decode_state, encode_state},
+    state_codec::decode_state,
     swarm::{
         replicas::{
             merge,
@@ -164,7 +164,7 @@ impl Crawler {
             return;
         }
         state.interrupted(now);
-        commit.put_domain(domain, encode_state(&state));
+        commit.put_domain(domain, state.encode());
         park(commit, domain, state.ready_at());
         self.parts.frontier.handle(
             Event::Parked {
@@ -226,7 +226,7 @@ impl Crawler {
             {
                 // Of a replica the queue was only estimated.
                 state.counters.queued = crawler.parts.store.queue_length(domain)?;
-                commit.put_domain(domain, encode_state(&state));
+                commit.put_domain(domain, state.encode());
                 let waiting = crawler.waiting_at(domain, &state);
                 crawler.start_crawling(domain, state, now, commit);
                 return Ok(waiting);

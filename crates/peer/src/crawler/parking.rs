@@ -4,11 +4,7 @@ use super::{
     Crawler,
     admitter::{AdmitError, park},
 };
-use crate::{
-    clock::now,
-    state_codec::{decode_state, encode_state},
-    swarm::tenancy::Claim,
-};
+use crate::{clock::now, state_codec::decode_state, swarm::tenancy::Claim};
 use apoidea_crawl::{DomainState, Event};
 use apoidea_model::{Domain, PageId, Time};
 use apoidea_store::Commit;
@@ -71,7 +67,7 @@ impl Crawler {
             state.counters.queued = 0;
         }
         let mut commit = Commit::new();
-        commit.put_domain(&domain, encode_state(&state));
+        commit.put_domain(&domain, state.encode());
         if self.pages.has(&domain) {
             self.parking.insert(domain, wake);
             return Ok(self.parts.store.apply(&commit)?);
@@ -90,7 +86,7 @@ impl Crawler {
         };
         self.dirty.remove(domain);
         let mut commit = Commit::new();
-        commit.put_domain(domain, encode_state(&state));
+        commit.put_domain(domain, state.encode());
         if let Err(error) = self.parts.store.apply(&commit) {
             self.note_trouble(&error.into());
         }

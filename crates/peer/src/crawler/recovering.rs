@@ -8,10 +8,7 @@ use super::{
     parking::RESIDENT,
     saving::{QUEUED_VALUE, TOTALS_VALUE},
 };
-use crate::{
-    clock::now,
-    state_codec::{decode_state, encode_state},
-};
+use crate::{clock::now, state_codec::decode_state};
 use apoidea_crawl::{Ledger, Pages, Tenure, lending::Lending};
 use apoidea_store::{Commit, ReadError, Store};
 use std::collections::{HashMap, HashSet};
@@ -74,7 +71,7 @@ fn recover_domains(parts: &mut Parts, tenure: Tenure) -> Result<u64, AdmitError>
         // done that the replicas were not told of.
         state.interrupted(now());
         state.versions.advance(tenure);
-        commit.put_domain(&domain, encode_state(&state));
+        commit.put_domain(&domain, state.encode());
         park(&mut commit, &domain, state.ready_at());
     }
     store.commit(&commit)?;
@@ -127,7 +124,7 @@ mod tests {
         crawler.fetched(&pending, Outcome::Refused(404)).await;
         assert_eq!(crawler.parts.admitter.queued(), 3);
         let mut commit = Commit::new();
-        commit.put_domain(&here, encode_state(&crawler.state_of(&here)));
+        commit.put_domain(&here, crawler.state_of(&here).encode());
         crawler.store().apply(&commit).unwrap();
         let crawler = crawler.crash();
         assert_eq!(crawler.parts.admitter.queued(), 3, "not the one last saved");

@@ -9,7 +9,7 @@ use super::{
     admitter::AdmitError,
     command::{CommandError, RefusalChange},
 };
-use crate::{clock::now, state_codec::encode_state, volunteer::refusals};
+use crate::{clock::now, volunteer::refusals};
 use apoidea_model::Domain;
 use apoidea_store::{Commit, ReadError};
 use std::collections::BTreeSet;
@@ -119,7 +119,7 @@ impl Crawler {
         // counted out later.
         state.counters.queued = 0;
         let mut commit = Commit::new();
-        commit.put_domain(domain, encode_state(&state));
+        commit.put_domain(domain, state.encode());
         commit.unpark(domain);
         Ok(self.parts.store.apply(&commit)?)
     }

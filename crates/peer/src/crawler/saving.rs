@@ -1,7 +1,7 @@
 //! Making what changed durable, together with what changed meanwhile.
 
 use super::{Crawler, writer::WriteOrder};
-use crate::{report::status::Attention, state_codec::encode_state};
+use crate::report::status::Attention;
 use apoidea_model::Domain;
 use apoidea_store::Commit;
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl Crawler {
         let mut states = Commit::new();
         for domain in &dirty {
             if let Some(state) = self.parts.frontier.state(domain) {
-                states.put_domain(domain, encode_state(state));
+                states.put_domain(domain, state.encode());
             }
         }
         if let Err(error) = self.parts.store.apply(&states) {

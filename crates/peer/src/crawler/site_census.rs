@@ -110,7 +110,7 @@ mod tests {
         let mut state = crawler.state_of(&known);
         state.counters.fetched = 1;
         let mut commit = apoidea_store::Commit::new();
-        commit.put_domain(&known, crate::state_codec::encode_state(&state));
+        commit.put_domain(&known, state.encode());
         store.apply(&commit).unwrap();
         assert!(!has_room(NOW + RECOUNT_AFTER / 2), "it is not counted yet");
         assert!(has_room(NOW + RECOUNT_AFTER));

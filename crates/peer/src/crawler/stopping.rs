@@ -4,7 +4,6 @@ use super::{Crawler, admitter::park, finding::Finding, writer::WriterNews};
 use crate::{
     clock::now,
     report::status::{State, Status},
-    state_codec::encode_state,
 };
 use apoidea_model::{Domain, Time};
 use apoidea_store::Commit;
@@ -87,7 +86,7 @@ impl Crawler {
         for domain in residents {
             if let Some(mut state) = self.parts.frontier.release(&domain) {
                 state.interrupted(now());
-                commit.put_domain(&domain, encode_state(&state));
+                commit.put_domain(&domain, state.encode());
                 let wake = match state.counters.queued {
                     0 => Time::NEVER,
                     _ => state.ready_at(),

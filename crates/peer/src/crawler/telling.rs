@@ -8,7 +8,7 @@
 use super::{Crawler, admitter::AdmitError, finding::Finding};
 use crate::{
     clock::now,
-    state_codec::{decode_state, encode_state},
+    state_codec::decode_state,
     swarm::replicas::{
         message::Delta,
         replication::{Replication, ReplicationResult},
@@ -66,7 +66,7 @@ impl Crawler {
                 .unwrap_or_default();
             let step = state.versions.advance(tenure);
             let mut commit = Commit::new();
-            commit.put_domain(domain, encode_state(&state));
+            commit.put_domain(domain, state.encode());
             store.apply(&commit)?;
             Ok(step)
         })

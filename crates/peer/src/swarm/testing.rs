@@ -4,7 +4,6 @@
 
 use crate::{
     page::{content::LocalIndex, proof::Prover},
-    state_codec::encode_state,
     swarm::{
         links::message::LinksAnswer,
         orders::{Orders, SwarmOrder},
@@ -325,7 +324,7 @@ impl TestPeer {
         let mut state = DomainState::default();
         state.versions = versions.clone();
         let mut commit = Commit::new();
-        commit.put_domain(domain, encode_state(&state));
+        commit.put_domain(domain, state.encode());
         for number in 0..waiting {
             commit.put_pending(domain, &waiting_url(domain, number));
         }

@@ -2,7 +2,7 @@
 //! contains other changes.
 
 use crate::{
-    state_codec::{decode_state, encode_state},
+    state_codec::decode_state,
     swarm::replicas::{
         message::{Delta, DeltaAnswer},
         replica::{Errands, Sound},
@@ -94,7 +94,7 @@ pub(crate) fn apply(
         .delivered
         .iter()
         .for_each(|&slot| commit.remove_errand(&PageId::new(delta.domain.clone(), slot)));
-    commit.put_domain(&delta.domain, encode_state(&state));
+    commit.put_domain(&delta.domain, state.encode());
     Ok(DeltaAnswer::Applied)
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn replace(domain: &Domain, theirs: Sound, commit: &mut Commit) -> Do
         .iter()
         .for_each(|pending| commit.put_pending(domain, pending));
     put_errands(domain, &theirs.errands, commit);
-    commit.put_domain(domain, encode_state(&theirs.state));
+    commit.put_domain(domain, theirs.state.encode());
     theirs.state
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn merge(
     state.counters.queued = queued;
     state.counters.admitted = (my_log.len() + theirs.seen.len()) as u64;
     state.versions = mine.versions.joined(&theirs.state.versions);
-    commit.put_domain(domain, encode_state(&state));
+    commit.put_domain(domain, state.encode());
     Ok(state)
 }
 
@@ -284,7 +284,7 @@ mod tests {
             state.counters.queued = waiting.len() as u64;
             let mut commit = Commit::new();
             if versions != Versions::default() {
-                commit.put_domain(&domain(), encode_state(&state));
+                commit.put_domain(&domain(), state.encode());
                 commit.append_seen(&domain(), &hashes);
                 waiting
                     .iter()

@@ -156,7 +156,6 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state_codec::encode_state;
     use crate::swarm::testing::{TestPeer, peer, versions};
     use apoidea_crawl::Tenure;
     use apoidea_model::{CrawlId, Link, PageUrl, Slot, Target};
@@ -169,7 +168,7 @@ mod tests {
         let domain: Domain = "a.test".parse().unwrap();
         let url = |i: u32| PageUrl::parse(&format!("http://a.test/{i}")).unwrap();
         let mut commit = Commit::new();
-        commit.put_domain(&domain, encode_state(&DomainState::default()));
+        commit.put_domain(&domain, DomainState::default().encode());
         commit.append_seen(
             &domain,
             &(0..1000).map(|i| url(i).hash()).collect::<Vec<_>>(),
@@ -250,7 +249,7 @@ mod tests {
         let (domain, mut replica) = stranger();
         let mut state = DomainState::default();
         state.counters.queued = 9_999;
-        replica.state = encode_state(&state);
+        replica.state = state.encode();
         let sound = replica.check(&domain, Time::from_millis(9)).unwrap();
         assert_eq!(sound.state.counters.queued, 1);
         assert_eq!(sound.state.versions, versions(&[(peer(1), 2)]));
