@@ -74,13 +74,13 @@ async fn everything_once(plan: Builder, peers: usize) {
         trial.leave(number).await;
     }
     // A keeper that cannot show in time what it keeps is not believed: one group of copies in a
-    // hundred may be kept twice.
+    // hundred may be kept twice, and none in a small swarm.
     let (wrong, groups) = (trial.copies_kept_wrongly(), trial.copy_groups());
     println!(
         "{} of {groups} groups of copies were not kept exactly once",
         wrong.len()
     );
-    assert!(wrong.len() <= groups.div_ceil(100), "{wrong:#?}");
+    assert!(wrong.len() <= groups / 100, "{wrong:#?}");
     assert_eq!(trial.not_kept(), []);
 }
 
