@@ -19,7 +19,15 @@ pub fn is_prepared() -> bool {
 /// `sh -c` in a network namespace of its own, so far that a script can follow.
 fn apart() -> Command {
     let mut apart = Command::new("unshare");
-    apart.args(["--user", "--map-root-user", "--net", "--", "sh", "-c"]);
+    apart.args([
+        "--user",
+        "--map-root-user",
+        "--net",
+        "--mount",
+        "--",
+        "sh",
+        "-c",
+    ]);
     apart
 }
 

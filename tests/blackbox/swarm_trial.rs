@@ -5,11 +5,12 @@ use crate::{
     archived::Archived,
     contract::Contract,
     patience,
-    peer_process::{Launch, PeerProcess},
+    peer_process::{Launch, PeerProcess, program},
     toy::Toy,
 };
 use apoidea_model::{Domain, PageUrl, PeerId, Time};
 use apoidea_peer::{Help, NetworkStatus, State, Status};
+use apoidea_tests::lab::{Lab, Place};
 use apoidea_toyweb::{AccessLog, Builder};
 use reqwest::Method;
 use std::{
@@ -42,6 +43,8 @@ pub struct Trial {
     small: BTreeSet<usize>,
     /// All that ever ran.
     ever: usize,
+    /// The network with distances that they live in, if it is not this machine's own.
+    lab: Option<Lab>,
 }
 
 impl Trial {
@@ -58,29 +61,50 @@ impl Trial {
         delay: Duration,
         settings: &[(&'static str, String)],
     ) -> Self {
-        let (peers_by_number, small) = Default::default();
-        let mut trial = Trial {
-            toy: Toy::start(plan).await,
-            peers: peers_by_number,
-            small,
-            delay,
-            settings: settings.to_vec(),
-            ever: 0,
-        };
+        let mut trial = Self::prepare(plan, delay, settings).await;
         for _ in 0..peers {
             trial.join().await;
         }
         trial.wait_for_a_ring().await;
-        let seeds: Vec<String> = trial
-            .toy
-            .web
-            .seeds()
-            .iter()
-            .map(|url| url.to_string())
-            .collect();
-        let last = trial.peers.values().last().expect("there is a peer");
-        assert_eq!(last.seed(&seeds).await.accepted, seeds.len() as u64);
+        trial.seed_last().await;
         trial
+    }
+
+    /// The web alone, without a peer.
+    pub async fn prepare(
+        plan: Builder,
+        delay: Duration,
+        settings: &[(&'static str, String)],
+    ) -> Self {
+        let (peers, small) = Default::default();
+        Trial {
+            toy: Toy::start(plan).await,
+            peers,
+            small,
+            delay,
+            settings: settings.to_vec(),
+            ever: 0,
+            lab: None,
+        }
+    }
+
+    /// From now on peers start in a network with distances, where the web must be, too.
+    pub fn within(mut self, lab: Lab) -> Self {
+        self.lab = Some(lab);
+        self
+    }
+
+    /// The network with distances.
+    pub fn lab(&self) -> &Lab {
+        self.lab.as_ref().expect("the trial is in a lab")
+    }
+
+    /// Gives the seeds to the peer that came last.
+    pub async fn seed_last(&self) {
+        let seeds = self.toy.web.seeds();
+        let seeds: Vec<String> = seeds.iter().map(|url| url.to_string()).collect();
+        let last = self.peers.values().last().expect("there is a peer");
+        assert_eq!(last.seed(&seeds).await.accepted, seeds.len() as u64);
     }
 
     /// A new peer comes.
@@ -89,6 +113,11 @@ impl Trial {
         self.ever += 1;
         self.run(number).await;
         number
+    }
+
+    /// The number of peers that ever ran.
+    pub fn count(&self) -> usize {
+        self.ever
     }
 
     /// A new peer comes that may do little.
@@ -118,7 +147,15 @@ impl Trial {
         let launch = self
             .launch(number)
             .set("network.entry_points", format!("[{}]", entries.join(",")));
-        self.peers.insert(number, launch.start().await);
+        let peer = match &self.lab {
+            None => launch.start().await,
+            Some(lab) => {
+                let mut command = lab.command(number, program());
+                launch.complete(&mut command);
+                launch.start_as(&mut command).await
+            }
+        };
+        self.peers.insert(number, peer);
     }
 
     fn launch(&self, number: usize) -> Launch {
@@ -127,6 +164,15 @@ impl Trial {
             launch.set("crawl.fetches", 1)
         } else {
             launch
+        };
+        let launch = match &self.lab {
+            None => launch,
+            Some(lab) => launch
+                .set(
+                    "network.listen",
+                    format!("[\"{}\"]", Place::Peer(number).address()),
+                )
+                .set("api.port", lab.api_port(number)),
         };
         let settings = self.settings.iter();
         let launch = settings.fold(launch, |launch, (name, value)| launch.set(name, value));

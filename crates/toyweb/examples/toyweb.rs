@@ -3,7 +3,7 @@
 use anyhow::Context;
 use apoidea_toyweb::{Quirk, Shape, ToyWeb};
 use clap::{Parser, ValueEnum};
-use std::{path::PathBuf, time::Duration};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 /// Serves a deterministic web on loopback for testing a crawler.
 #[derive(Parser)]
@@ -32,6 +32,13 @@ struct Arguments {
     /// Loopback addresses to spread hosts over.
     #[arg(long, default_value_t = 8)]
     addresses: u8,
+    /// An address of this machine to serve hosts and names at, instead of at loopback ones; may be
+    /// repeated.
+    #[arg(long)]
+    listening_at: Vec<IpAddr>,
+    /// Percent of the hosts that speak HTTPS.
+    #[arg(long)]
+    https_percent: Option<f64>,
     /// Ports for HTTP, HTTPS, DNS and control; 0 for any that is free.
     #[arg(long, num_args = 4, default_values_t = [0, 0, 0, 0])]
     ports: Vec<u16>,
@@ -80,10 +87,15 @@ async fn start(arguments: Arguments) -> std::io::Result<ToyWeb> {
         .log
         .into_iter()
         .fold(web, |web, path| web.log_file(path));
+    web = arguments
+        .https_percent
+        .into_iter()
+        .fold(web, |web, percent| web.https_percent(percent));
     web = web.answers_after(Duration::from_millis(arguments.answers_after_ms));
     let ports = arguments.ports;
     web = web.ports(ports[0], ports[1], ports[2]).control(ports[3]);
     web.addresses(arguments.addresses)
+        .listening_at(arguments.listening_at)
         .quirks(arguments.quirk)
         .start()
         .await

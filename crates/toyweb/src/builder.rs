@@ -1,7 +1,7 @@
 //! The description of a toy web before it is started.
 
-use crate::{quirk::Quirk, shape::Shape, web::ToyWeb};
-use std::{io, path::PathBuf, time::Duration};
+use crate::{quirk::Quirk, shape::Shape, slowness::Slowness, web::ToyWeb};
+use std::{io, net::IpAddr, path::PathBuf, time::Duration};
 
 /// Loopback addresses that hosts are spread over.
 const ADDRESSES: u8 = 8;
@@ -11,8 +11,10 @@ const ADDRESSES: u8 = 8;
 pub struct Builder {
     pub(crate) seed: u64,
     pub(crate) shape: Shape,
-    pub(crate) answers_after: Duration,
+    pub(crate) slowness: Slowness,
     pub(crate) addresses: u8,
+    /// Where to listen instead of at loopback addresses; none for those.
+    pub(crate) listening_at: Vec<IpAddr>,
     pub(crate) quirks: Vec<Quirk>,
     pub(crate) log_file: Option<PathBuf>,
     pub(crate) http_port: u16,
@@ -27,8 +29,9 @@ impl Builder {
         Builder {
             seed,
             shape: Shape::default(),
-            answers_after: Duration::ZERO,
+            slowness: Slowness::default(),
             addresses: ADDRESSES,
+            listening_at: Vec::new(),
             quirks: Vec::new(),
             log_file: None,
             http_port: 0,
@@ -107,8 +110,20 @@ impl Builder {
     }
 
     /// How long each answer takes to begin, as that of a server far away.
-    pub fn answers_after(mut self, wait: Duration) -> Self {
-        self.answers_after = wait;
+    pub fn answers_after(self, wait: Duration) -> Self {
+        self.answers_between(wait, wait)
+    }
+
+    /// The same where each host takes a time of its own, from the shortest to the longest.
+    pub fn answers_between(mut self, least: Duration, most: Duration) -> Self {
+        self.slowness = Slowness { least, most };
+        self
+    }
+
+    /// Listens at these addresses, which this machine must have, instead of at loopback ones. Hosts
+    /// are spread over all of them; the name server is at the first.
+    pub fn listening_at(mut self, addresses: impl IntoIterator<Item = IpAddr>) -> Self {
+        self.listening_at = addresses.into_iter().collect();
         self
     }
 

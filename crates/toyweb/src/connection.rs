@@ -6,6 +6,7 @@ use crate::{
     atlas::Scheme,
     log::Log,
     reply::{Ending, Reply},
+    slowness::Slowness,
 };
 use apoidea_model::Time;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
@@ -51,7 +52,7 @@ pub(crate) struct Server {
     pub(crate) log: Arc<Log>,
     pub(crate) scheme: Scheme,
     /// How long an answer takes to begin.
-    pub(crate) answers_after: Duration,
+    pub(crate) slowness: Slowness,
 }
 
 impl Server {
@@ -64,7 +65,7 @@ impl Server {
             .await?
         {
             let ticket = self.log.arrived(visit.clone());
-            tokio::time::sleep(self.answers_after).await;
+            tokio::time::sleep(self.slowness.of(&visit.host)).await;
             let reply = self.answer.answer(&visit);
             let mut written = 0;
             let result = reply

@@ -58,11 +58,11 @@ pub(crate) struct NameServer {
 
 impl NameServer {
     pub(crate) async fn start(
-        port: u16,
+        at: SocketAddr,
         zone: Arc<dyn Resolve>,
         log: Arc<Log>,
     ) -> io::Result<Self> {
-        let (udp, tcp, address) = listen::for_dns(port).await?;
+        let (udp, tcp, address) = listen::for_dns(at).await?;
         let mut server = Server::new(Handler { zone, log });
         server.register_socket(udp);
         server.register_listener(tcp, TCP_TIMEOUT, TCP_ANSWERS);

@@ -33,6 +33,7 @@ mod reply;
 mod service;
 mod shape;
 mod site;
+mod slowness;
 mod spelling;
 mod truth;
 mod web;

@@ -26,7 +26,10 @@ pub(crate) struct Sockets {
 
 impl Sockets {
     pub(crate) async fn open(plan: &Builder) -> io::Result<Self> {
-        let addresses = addresses(plan.addresses).await;
+        let addresses = match plan.listening_at.is_empty() {
+            true => addresses(plan.addresses).await,
+            false => plan.listening_at.clone(),
+        };
         let all = [&addresses[..], &honeypots(&addresses).await].concat();
         let mut http = everywhere(&all, plan.http_port).await?;
         let mut https = everywhere(&all, plan.https_port).await?;
@@ -110,16 +113,22 @@ async fn at_once(addresses: &[IpAddr], port: u16) -> io::Result<Vec<TcpListener>
     Ok(listeners)
 }
 
-/// A UDP and a TCP socket at the same port of 127.0.0.1, as DNS needs.
-pub(crate) async fn for_dns(port: u16) -> io::Result<(UdpSocket, TcpListener, SocketAddr)> {
+/// Where the name server is: where hosts are only if these are not at loopback addresses.
+pub(crate) fn names_at(plan: &Builder) -> IpAddr {
+    let first = plan.listening_at.first();
+    first.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |first| *first)
+}
+
+/// A UDP and a TCP socket at the same port, as DNS needs.
+pub(crate) async fn for_dns(at: SocketAddr) -> io::Result<(UdpSocket, TcpListener, SocketAddr)> {
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let udp = UdpSocket::bind(at).await?;
         let address = udp.local_addr()?;
         match TcpListener::bind(address).await {
             Ok(tcp) => return Ok((udp, tcp, address)),
-            Err(error) if port != 0 || attempts >= ATTEMPTS => return Err(error),
+            Err(error) if at.port() != 0 || attempts >= ATTEMPTS => return Err(error),
             Err(_) => {}
         }
     }

@@ -16,6 +16,7 @@ use crate::{
     quirk::Ground,
     service::Service,
     site::Site,
+    slowness::Slowness,
     truth::Truth,
     world::World,
 };
@@ -25,7 +26,6 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
-    time::Duration,
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -60,8 +60,9 @@ impl ToyWeb {
             here: sockets.addresses[0],
             honeypots: honeypot.addresses().to_vec(),
         };
+        let names_at = SocketAddr::new(listen::names_at(&plan), plan.dns_port);
         let world = Arc::new(world(&plan, &ground, sockets.addresses));
-        let names = NameServer::start(plan.dns_port, world.clone(), log.clone()).await?;
+        let names = NameServer::start(names_at, world.clone(), log.clone()).await?;
 
         let authority = Arc::new(Authority::new(world.sites.clone())?);
         let ca_pem = authority.pem().to_owned();
@@ -70,7 +71,7 @@ impl ToyWeb {
             answer: world.clone(),
             log: log.clone(),
             scheme,
-            answers_after: plan.answers_after,
+            slowness: plan.slowness,
         };
         let (plain, secure) = (server(Scheme::Http), server(Scheme::Https));
         service.serve(sockets.http, plain, None);
@@ -94,7 +95,7 @@ impl ToyWeb {
                 answer: Arc::new(control),
                 log: Arc::new(Log::new(None)?),
                 scheme: Scheme::Http,
-                answers_after: Duration::ZERO,
+                slowness: Slowness::default(),
             };
             service.serve(vec![listener], server, None);
         }
