@@ -48,12 +48,20 @@ impl Book {
             return;
         }
         if let Some(known) = self.met.iter_mut().find(|known| known.id == contact.id) {
-            known.routes = contact.routes.clone();
+            *known = contact.clone();
         } else if self.met.len() < self.most_met {
             self.met.push(contact.clone());
         } else if !self.met.is_empty() {
             let at = rng.random_range(0..self.met.len());
             self.met[at] = contact.clone();
+        }
+    }
+
+    /// A remembered peer has said where it sits now.
+    pub fn moved(&mut self, contact: &Contact) {
+        let known = self.entries.iter_mut().chain(&mut self.met);
+        for known in known.filter(|known| known.id == contact.id) {
+            *known = known.at(contact.seat());
         }
     }
 

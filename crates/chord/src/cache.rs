@@ -85,16 +85,8 @@ impl ArcCache {
 
     /// Forgets the arc of a peer, and every entry that names it as a replica.
     pub fn forget(&mut self, peer: PeerId) {
-        self.by_end.remove(&peer.key());
-        while let Some((&end, known)) = self
-            .by_end
-            .range(..peer.key())
-            .next_back()
-            .or_else(|| self.by_end.last_key_value())
-            && known.owners.iter().any(|owner| owner.id == peer)
-        {
-            self.by_end.remove(&end);
-        }
+        let is_named = |known: &Known| known.owners.iter().any(|owner| owner.id == peer);
+        self.by_end.retain(|_, known| !is_named(known));
     }
 
     /// Makes room, each time a little further around the ring.

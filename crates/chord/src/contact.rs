@@ -1,9 +1,10 @@
 //! A peer and the ways to reach it, as peers tell each other about peers.
 //!
-//! The ring orders and names peers by id alone. Routes travel along untouched, for the transport.
-//! Both lists are bounded when they are decoded, so nothing that a stranger sends grows without
-//! limit.
+//! The ring names peers by id and orders them by the position that their seat gives them. Routes
+//! travel along untouched, for the transport. Both lists are bounded when they are decoded, so
+//! nothing that a stranger sends grows without limit.
 
+use crate::Seat;
 use apoidea_model::{Key, PeerId, Route};
 use serde::{Deserialize, Serialize, Serializer};
 use std::{fmt, sync::Arc};
@@ -13,20 +14,24 @@ use std::{fmt, sync::Arc};
 #[serde(try_from = "Vec<Route>")]
 pub struct Routes(Arc<[Route]>);
 
-/// A peer and its routes. No peer is its own relay.
+/// A peer, its seat and its routes. No peer is its own relay.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Unchecked")]
+#[serde(try_from = "Told", into = "Told")]
 pub struct Contact {
-    /// The peer, and so its position on the ring.
+    /// The peer.
     pub id: PeerId,
     /// The ways on which it said it can be reached.
     pub routes: Routes,
+    seat: Seat,
+    /// The position that the seat gives it.
+    key: Key,
 }
 
-/// A contact as a stranger sends it.
-#[derive(Deserialize)]
-struct Unchecked {
+/// A contact as it travels.
+#[derive(Serialize, Deserialize)]
+struct Told {
     id: PeerId,
+    seat: Seat,
     routes: Routes,
 }
 
@@ -69,27 +74,45 @@ impl Routes {
 }
 
 impl Contact {
-    /// A peer reachable on these routes. A route on which the peer is its own relay is left out.
+    /// A peer at its own id, reachable on these routes. A route on which the peer is its own relay
+    /// is left out.
     pub fn new(id: PeerId, routes: &[Route]) -> Self {
-        Self::reached(id, Routes::new(routes))
+        Self::seated(id, Seat::Free, Routes::new(routes))
     }
 
-    /// The same for a list that exists already, which is shared where it can be.
-    pub fn reached(id: PeerId, routes: Routes) -> Self {
-        if routes.may_lead_to(id) {
-            return Contact { id, routes };
-        }
-        let possible = routes.0.iter().copied();
-        let possible = possible.filter(|route| route.may_lead_to(id)).collect();
+    /// A peer that says it sits there, reachable on these routes, which are shared where they can
+    /// be.
+    pub fn seated(id: PeerId, seat: Seat, routes: Routes) -> Self {
+        let routes = if routes.may_lead_to(id) {
+            routes
+        } else {
+            let possible = routes.0.iter().copied();
+            Routes(possible.filter(|route| route.may_lead_to(id)).collect())
+        };
         Contact {
             id,
-            routes: Routes(possible),
+            routes,
+            seat,
+            key: seat.key(id),
         }
+    }
+
+    /// The same peer in another seat.
+    pub fn at(&self, seat: Seat) -> Self {
+        if seat == self.seat {
+            return self.clone();
+        }
+        Self::seated(self.id, seat, self.routes.clone())
+    }
+
+    /// Its seat, by its own word or by another's.
+    pub fn seat(&self) -> Seat {
+        self.seat
     }
 
     /// Its position on the ring.
     pub fn key(&self) -> Key {
-        self.id.key()
+        self.key
     }
 }
 
@@ -123,14 +146,24 @@ impl TryFrom<Vec<Route>> for Routes {
     }
 }
 
-impl TryFrom<Unchecked> for Contact {
+impl TryFrom<Told> for Contact {
     type Error = OwnRelay;
 
-    fn try_from(Unchecked { id, routes }: Unchecked) -> Result<Self, OwnRelay> {
+    fn try_from(Told { id, seat, routes }: Told) -> Result<Self, OwnRelay> {
         if routes.may_lead_to(id) {
-            Ok(Contact { id, routes })
+            Ok(Contact::seated(id, seat, routes))
         } else {
             Err(OwnRelay)
+        }
+    }
+}
+
+impl From<Contact> for Told {
+    fn from(contact: Contact) -> Self {
+        Told {
+            id: contact.id,
+            seat: contact.seat,
+            routes: contact.routes,
         }
     }
 }
@@ -217,9 +250,9 @@ mod tests {
 
     #[test]
     fn a_peer_that_is_its_own_relay_is_refused_when_decoded() {
-        let own = postcard::to_stdvec(&(peer(1).id, vec![via(2), via(1)])).unwrap();
+        let own = postcard::to_stdvec(&(peer(1).id, Seat::Free, vec![via(2), via(1)])).unwrap();
         assert!(postcard::from_bytes::<Contact>(&own).is_err());
-        let other = postcard::to_stdvec(&(peer(1).id, vec![via(2)])).unwrap();
+        let other = postcard::to_stdvec(&(peer(1).id, Seat::Free, vec![via(2)])).unwrap();
         assert!(postcard::from_bytes::<Contact>(&other).is_ok());
         let made_here = Contact::new(peer(1).id, &[via(2), via(1)]);
         assert_eq!(made_here.routes.as_slice(), [via(2)]);

@@ -3,6 +3,7 @@
 use crate::{Contact, arc::ArcChange, message::Message};
 use apoidea_model::{Key, PeerId};
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// Names a lookup; the driver that starts it chooses the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,8 +20,9 @@ pub enum RingEvent {
     Leave,
     /// Peers that may be members, from a discovery or an earlier run.
     Learned(Vec<Contact>),
-    /// A message came from this peer, whose identity the transport has verified.
-    Received(PeerId, Message),
+    /// A message came from this peer, whose identity the transport has verified, and from this
+    /// address, which it has proven; none behind a relay.
+    Received(PeerId, Option<IpAddr>, Message),
     /// The transport could not connect to this peer, or lost it and could not reconnect.
     Unreachable(PeerId),
     /// Find the owner of this key. Answered by [`RingAction::Found`] or [`RingAction::NotFound`], often at
@@ -36,10 +38,8 @@ pub enum RingEvent {
         /// Whether the answer may come from memory.
         freshness: Freshness,
     },
-    /// A peer that was named as the owner of this key says that it is not: forget the arc.
+    /// A peer that was named as the owner of a key says that it is not: forget its arc.
     Redirected {
-        /// The key.
-        key: Key,
         /// The peer that is not its owner.
         by: PeerId,
     },
@@ -80,6 +80,8 @@ pub enum RingAction {
     ArcChanged(ArcChange),
     /// The peer's relation to the ring has changed.
     PhaseChanged(Phase),
+    /// Another member has this peer's seat. The driver gives this peer another one, or none.
+    SeatTaken,
 }
 
 /// The source that named a peer as the owner.

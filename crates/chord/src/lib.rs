@@ -16,6 +16,7 @@ mod fingers;
 mod heard;
 mod in_flight;
 mod lookup;
+mod lost;
 mod message;
 mod neighbourhood;
 mod neighbours;
@@ -34,9 +35,10 @@ mod toil;
 pub use arc::{Arc, ArcChange};
 pub use contact::{Contact, Contacts, OwnRelay, Routes, TooMany};
 pub use event::{Certainty, Freshness, LookupId, NotFound, Phase, RingAction, RingEvent};
+pub use lost::Touch;
 pub use message::{
-    Message, MessageKind, Notice, Predecessor, RequestId, RingRequest, RingResponse, Scale,
-    Successors, Version,
+    Introduction, Message, MessageKind, Notice, Predecessor, RequestId, RingRequest, RingResponse,
+    Scale, Successors, Version,
 };
 pub use neighbourhood::{Extent, Membership, Neighbourhood};
 pub use ring::{Ownership, Ring};

@@ -34,6 +34,9 @@ const ASKED_AGAIN: usize = 3;
 const EDGE: f64 = 1.5;
 /// Peers outside of the zone that are asked because the zone has said too little.
 const MAX_DOUBTS: usize = 24;
+/// Entry points that tell how close peers stand before a newcomer believes that it has found its
+/// place: one of them may lie.
+const GAUGES: usize = 2;
 
 /// A lookup in progress.
 #[derive(Debug, Clone)]
@@ -57,6 +60,16 @@ pub(crate) struct Lookup {
     beginnings: u32,
     last_aside: Option<Key>,
     has_tried_again: bool,
+    gauges: Gauges,
+}
+
+/// The entry points that are asked how close peers stand, which bounds a newcomer's zone. Without a
+/// zone, peers all over the ring would do as witnesses, and a few liars that are near in time could
+/// give the newcomer a place among them before anybody else has answered.
+#[derive(Debug, Clone, Copy, Default)]
+struct Gauges {
+    open: usize,
+    told: usize,
 }
 
 /// The purpose of a lookup.
@@ -140,6 +153,7 @@ impl Lookup {
             beginnings: 0,
             last_aside: None,
             has_tried_again: false,
+            gauges: Gauges::default(),
         }
     }
 
@@ -168,8 +182,17 @@ impl Lookup {
         }
     }
 
-    /// Peers stand so close, as someone says, that this is the zone at most.
-    pub fn narrow(&mut self, zone: f64) {
+    /// So many entry points are asked how close peers stand.
+    pub fn await_gauges(&mut self, asked: usize) {
+        self.gauges.open = asked;
+    }
+
+    /// Peers stand so close, as an entry point says, that this is the zone at most; none if it said
+    /// nothing.
+    pub fn narrow(&mut self, zone: Option<f64>) {
+        self.gauges.open = self.gauges.open.saturating_sub(1);
+        let Some(zone) = zone else { return };
+        self.gauges.told += 1;
         let known = self.care.zone.unwrap_or(f64::INFINITY);
         self.care.zone = Some(known.min(zone));
     }
@@ -196,7 +219,7 @@ impl Lookup {
     /// A peer to ask first, because it was the owner before, perhaps of an arc known since. Its own
     /// word is then enough.
     pub fn try_first(&mut self, contact: &Contact, from: Option<Key>) {
-        self.insert(contact, self.side(contact.key()), 1);
+        self.insert(contact, self.side(contact.id), 1);
         self.hint = Some(Hint {
             peer: contact.id,
             is_asked: false,
@@ -205,25 +228,47 @@ impl Lookup {
     }
 
     /// This peer itself stands after the key, and it is alive.
-    pub fn note_alive(&mut self, contact: &Contact, informer: PeerId) {
-        let depth = self.depth(informer) + 1;
+    pub fn note_alive(&mut self, contact: &Contact, informer: &Contact) {
+        let depth = self.depth(informer.id) + 1;
         self.insert(contact, Side::After, depth);
         self.vote(contact.id, informer.key());
         self.mark(contact.id, State::Answered);
     }
 
+    /// Whether this peer is a candidate in this seat, or none at all.
+    pub fn knows(&self, peer: &Contact) -> bool {
+        let mut all = self.before.iter().chain(&self.after);
+        let known = all.find(|c| c.contact.id == peer.id);
+        known.is_none_or(|known| known.contact.seat() == peer.seat())
+    }
+
+    /// A peer that was asked does not sit where it was looked for: it has its place where it says.
+    pub fn relocate(&mut self, actual: &Contact) {
+        let depth = self.depth(actual.id);
+        let is_other = |candidate: &Candidate| candidate.contact.id != actual.id;
+        self.before.retain(is_other);
+        self.after.retain(is_other);
+        let is_at_target = actual.key() == self.target;
+        let side = if is_at_target {
+            Side::After
+        } else {
+            Side::Before
+        };
+        self.insert(actual, side, depth);
+    }
+
     /// An answer that names others; those that are not nearer than the answerer are left out.
-    pub fn closer(&mut self, from: PeerId, before: &[Contact], after: &[Contact]) {
-        let depth = self.depth(from) + 1;
-        let answerer_before = self.side(from.key()) == Side::Before;
+    pub fn closer(&mut self, from: &Contact, before: &[Contact], after: &[Contact]) {
+        let depth = self.depth(from.id) + 1;
+        let answerer_before = self.side(from.id) == Side::Before;
         let (before, after) = (first(before), first(after));
-        self.mark(from, State::Answered);
+        self.mark(from.id, State::Answered);
         for contact in before.iter().chain(after) {
             if contact.key().between(from.key(), self.target) {
                 self.insert(contact, Side::Before, depth);
             }
         }
-        for contact in after.iter().filter(|contact| contact.id != from) {
+        for contact in after.iter().filter(|contact| contact.id != from.id) {
             if contact.key() == self.target || contact.key().between(self.target, from.key()) {
                 self.insert(contact, Side::After, depth);
                 if answerer_before {
@@ -277,6 +322,14 @@ impl Lookup {
 
     /// The next step; to be repeated while it is [`Step::Ask`].
     pub fn step(&mut self) -> Step {
+        let is_gauged = self.gauges.open == 0 || self.gauges.told >= GAUGES;
+        match self.search() {
+            Step::Confirm { .. } | Step::Presume { .. } if !is_gauged => Step::Wait,
+            step => step,
+        }
+    }
+
+    fn search(&mut self) -> Step {
         if self.asked >= MAX_ASKED {
             return self.after_too_many();
         }
@@ -603,12 +656,10 @@ impl Lookup {
 
     /// Everyone but the peer at the target stands before it, if one only goes far enough around; a
     /// hint counts as after it, where the old owner of a key is.
-    fn side(&self, key: Key) -> Side {
-        let is_known_before = self.before.iter().any(|c| c.contact.key() == key);
-        if is_known_before {
-            Side::Before
-        } else {
-            Side::After
+    fn side(&self, peer: PeerId) -> Side {
+        match place(&self.before, peer) {
+            Some(_) => Side::Before,
+            None => Side::After,
         }
     }
 

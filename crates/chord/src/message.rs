@@ -5,10 +5,10 @@
 //! makes sense.
 
 use crate::{
-    Contact,
+    Contact, Seat,
     contact::{Contacts, Routes},
 };
-use apoidea_model::Key;
+use apoidea_model::{Key, PeerId};
 use serde::{Deserialize, Serialize};
 
 /// Ties a response to its request; chosen by the asker and meaningless to anyone else.
@@ -24,10 +24,36 @@ pub struct Version(pub u32);
 pub enum Message {
     /// Wants a response.
     Request(RequestId, RingRequest),
-    /// Answers a request.
-    Response(RequestId, RingResponse),
+    /// Answers a request, and says where the answerer sits: the asker may have heard otherwise.
+    Response(RequestId, Seat, RingResponse),
     /// Wants no answer.
     Notice(Notice),
+}
+
+/// The word of an asker about itself. The asked peer compares the seat with the address at which
+/// the asker speaks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Introduction {
+    /// The ways to reach it.
+    pub routes: Routes,
+    /// Its seat.
+    pub seat: Seat,
+}
+
+impl Introduction {
+    /// This peer as a contact.
+    pub(crate) fn of(&self, asker: PeerId) -> Contact {
+        Contact::seated(asker, self.seat, self.routes.clone())
+    }
+}
+
+impl From<&Contact> for Introduction {
+    fn from(contact: &Contact) -> Self {
+        Introduction {
+            routes: contact.routes.clone(),
+            seat: contact.seat(),
+        }
+    }
 }
 
 /// A question to another peer.
@@ -37,8 +63,8 @@ pub enum RingRequest {
     Ping,
     /// Asks the first successor for its neighbours, and to consider the asker as its predecessor.
     Stabilize {
-        /// The ways to reach the asker.
-        routes: Routes,
+        /// The asker's own word about itself.
+        asker: Introduction,
         /// The state of the successor list that the asker has from this peer.
         known: Option<Version>,
         /// The asker's predecessors, nearest first, where they changed since the last acknowledged
@@ -56,22 +82,22 @@ pub enum RingRequest {
     },
     /// From a neighbour: asks for the nearest neighbours on both sides.
     Survey {
-        /// The ways to reach the asker.
-        routes: Routes,
+        /// The asker's own word about itself.
+        asker: Introduction,
         /// The state of them that the asker has from this peer.
         known: Option<Version>,
     },
     /// From a member of a small ring: compares the two rosters.
     Roster {
-        /// The ways to reach the asker.
-        routes: Routes,
+        /// The asker's own word about itself.
+        asker: Introduction,
         /// Sum over the asker's roster; the same sum means the same members.
         digest: u64,
     },
     /// From a member that may be a neighbour: asks whether the peer is alive.
     Hello {
-        /// The ways to reach the asker.
-        routes: Routes,
+        /// The asker's own word about itself.
+        asker: Introduction,
     },
 }
 
@@ -85,6 +111,9 @@ pub enum RingResponse {
     Busy,
     /// Alive, but without a position on the ring.
     Absent,
+    /// To a question that makes the asker a neighbour: its seat does not belong to the address at
+    /// which it speaks, or its epoch is over.
+    Misplaced,
     /// To `Stabilize` and `Neighbours`.
     Neighbours {
         /// The predecessor, as the asker needs to know it.
@@ -189,7 +218,7 @@ pub enum MessageKind {
 impl Message {
     /// Longest encoding of a valid message, in bytes; a transport may refuse anything longer
     /// unread.
-    pub const MAX_BYTES: usize = 24 * 1024;
+    pub const MAX_BYTES: usize = 26 * 1024;
 
     /// Its subject.
     pub fn kind(&self) -> MessageKind {
@@ -230,7 +259,8 @@ impl MessageKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apoidea_model::{PeerId, Route};
+    use crate::Prefix;
+    use apoidea_model::Route;
 
     #[test]
     fn the_longest_message_fits_its_bound() {
@@ -238,11 +268,14 @@ mod tests {
             .parse()
             .unwrap();
         let relay = PeerId::at(Key::hash("b"));
+        let seat = Seat::Bound {
+            prefix: Prefix::V6([0xff; 6]),
+            number: u8::MAX,
+            epoch: u32::MAX,
+        };
         for route in [address, Route::Via { relay }] {
-            fits(&Contact::new(
-                PeerId::at(Key::hash("a")),
-                &[route; Routes::MAX],
-            ));
+            let contact = Contact::new(PeerId::at(Key::hash("a")), &[route; Routes::MAX]);
+            fits(&contact.at(seat));
         }
     }
 
@@ -250,6 +283,7 @@ mod tests {
         let all = || Contacts::new(vec![contact.clone(); Contacts::MAX]);
         let longest = Message::Response(
             RequestId(u32::MAX),
+            contact.seat(),
             RingResponse::Closer {
                 before: all(),
                 after: all(),
@@ -264,6 +298,7 @@ mod tests {
     fn a_round_without_change_is_a_few_bytes() {
         let response = Message::Response(
             RequestId(1000),
+            Seat::Free,
             RingResponse::Neighbours {
                 predecessor: Predecessor::You,
                 successors: Successors::Unchanged,

@@ -3,13 +3,15 @@
 //! Rights depend on places. A peer that decides about a stranger's right looks here: it asks nobody,
 //! so it waits for nobody, and the stranger cannot choose who answers.
 
+use crate::Contact;
 use apoidea_model::{Key, PeerId};
 
 /// A part of the ring around one peer, or the whole ring.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Neighbourhood {
-    /// Clockwise. The first peer's arc is not known unless the run is the whole ring.
-    run: Vec<PeerId>,
+    /// Clockwise, each with its position. The first peer's arc is not known unless the run is the
+    /// whole ring.
+    run: Vec<(Key, PeerId)>,
     extent: Extent,
 }
 
@@ -36,23 +38,35 @@ pub enum Membership {
 
 impl Neighbourhood {
     /// Every member of a ring, in any order.
-    pub fn whole(members: impl IntoIterator<Item = PeerId>) -> Self {
-        let mut run: Vec<PeerId> = members.into_iter().collect();
-        run.sort_by_key(|peer| peer.key());
+    pub fn whole<'a>(members: impl IntoIterator<Item = &'a Contact>) -> Self {
+        let mut run: Vec<(Key, PeerId)> = members.into_iter().map(placed).collect();
+        run.sort();
         run.dedup();
         let extent = Extent::Whole;
         Neighbourhood { run, extent }
     }
 
     /// Neighbours on the ring, clockwise and without gaps.
-    pub fn part(run: Vec<PeerId>) -> Self {
+    pub fn part<'a>(run: impl IntoIterator<Item = &'a Contact>) -> Self {
+        let run = run.into_iter().map(placed).collect();
         let extent = Extent::Part;
         Neighbourhood { run, extent }
     }
 
-    /// The peers of the neighbourhood, clockwise.
-    pub fn peers(&self) -> &[PeerId] {
-        &self.run
+    /// The peers in it, clockwise.
+    pub fn peers(&self) -> Vec<PeerId> {
+        self.run.iter().map(|(_, peer)| *peer).collect()
+    }
+
+    /// Whether nobody is in it.
+    pub fn is_empty(&self) -> bool {
+        self.run.is_empty()
+    }
+
+    /// The position of a peer; none if it is not in the neighbourhood.
+    pub fn position(&self, peer: PeerId) -> Option<Key> {
+        let mut run = self.run.iter();
+        run.find(|(_, other)| *other == peer).map(|(key, _)| *key)
     }
 
     /// How much of the ring it holds.
@@ -67,12 +81,20 @@ impl Neighbourhood {
             Extent::Whole => &self.run[..start],
             Extent::Part => &[],
         };
-        self.run[start..].iter().chain(around).copied()
+        let peers = self.run[start..].iter().chain(around);
+        peers.map(|(_, peer)| *peer)
+    }
+
+    /// The last peer before a key, where its arc begins; none where the neighbourhood does not reach.
+    pub fn before(&self, key: Key) -> Option<PeerId> {
+        let start = self.owner_of(key)?;
+        let last = start.checked_sub(1).or(self.run.len().checked_sub(1))?;
+        Some(self.run[last].1)
     }
 
     /// Whether a peer is on the ring.
     pub fn membership(&self, peer: PeerId) -> Membership {
-        match (self.run.contains(&peer), self.extent) {
+        match (self.position(peer).is_some(), self.extent) {
             (true, _) => Membership::Member,
             (false, Extent::Whole) => Membership::Stranger,
             (false, Extent::Part) => Membership::Unknown,
@@ -83,12 +105,12 @@ impl Neighbourhood {
         match self.extent {
             Extent::Whole if self.run.is_empty() => None,
             Extent::Whole => {
-                let at = self.run.partition_point(|peer| peer.key() < key);
+                let at = self.run.partition_point(|(at, _)| *at < key);
                 Some(at % self.run.len())
             }
             Extent::Part => {
                 let pairs = self.run.windows(2);
-                let is_owner = |pair: &[PeerId]| key.in_arc(pair[0].key(), pair[1].key());
+                let is_owner = |pair: &[(Key, PeerId)]| key.in_arc(pair[0].0, pair[1].0);
                 pairs
                     .enumerate()
                     .find(|(_, pair)| is_owner(pair))
@@ -96,6 +118,10 @@ impl Neighbourhood {
             }
         }
     }
+}
+
+fn placed(contact: &Contact) -> (Key, PeerId) {
+    (contact.key(), contact.id)
 }
 
 #[cfg(test)]
@@ -117,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_whole_ring_goes_around() {
-        let ring = Neighbourhood::whole([60, 20, 40].map(id));
+        let ring = Neighbourhood::whole(&[60, 20, 40].map(peer));
         assert_eq!(after(&ring, 30), [40, 60, 20]);
         assert_eq!(
             after(&ring, 40),
@@ -125,26 +151,38 @@ mod tests {
             "the place 40 0 0… lies before the key 40 40 40…"
         );
         assert_eq!(after(&ring, 200), [20, 40, 60]);
-        assert!(after(&Neighbourhood::whole([]), 1).is_empty());
-        assert_eq!(after(&Neighbourhood::whole([id(9)]), 200), [9]);
+        assert!(after(&Neighbourhood::whole(&[]), 1).is_empty());
+        assert_eq!(after(&Neighbourhood::whole(&[peer(9)]), 200), [9]);
     }
 
     #[test]
     fn a_part_says_nothing_about_keys_outside_it() {
-        let part = Neighbourhood::part([200, 250, 20, 40].map(id).to_vec());
+        let part = Neighbourhood::part(&[200, 250, 20, 40].map(peer));
         assert_eq!(after(&part, 210), [250, 20, 40]);
         assert_eq!(after(&part, 5), [20, 40]);
         for outside in [60, 190, 200 - 1] {
             assert!(after(&part, outside).is_empty(), "{outside}");
         }
         assert!(after(&Neighbourhood::default(), 1).is_empty());
-        assert!(after(&Neighbourhood::part(vec![id(9)]), 1).is_empty());
+        assert!(after(&Neighbourhood::part(&[peer(9)]), 1).is_empty());
+    }
+
+    #[test]
+    fn the_arc_of_a_key_begins_at_the_peer_before_it() {
+        let key = |place| Key::from_bytes([place; 32]);
+        let ring = Neighbourhood::whole(&[60, 20, 40].map(peer));
+        assert_eq!(ring.before(key(30)), Some(id(20)));
+        assert_eq!(ring.before(key(10)), Some(id(60)), "around the ring");
+        let part = Neighbourhood::part(&[200, 250, 20, 40].map(peer));
+        assert_eq!(part.before(key(5)), Some(id(250)));
+        assert_eq!(part.before(key(60)), None);
+        assert_eq!(Neighbourhood::default().before(key(1)), None);
     }
 
     #[test]
     fn only_the_whole_ring_tells_strangers_from_members_far_away() {
-        let ring = Neighbourhood::whole([20, 40].map(id));
-        let part = Neighbourhood::part([20, 40].map(id).to_vec());
+        let ring = Neighbourhood::whole(&[20, 40].map(peer));
+        let part = Neighbourhood::part(&[20, 40].map(peer));
         assert_eq!(ring.membership(id(40)), Membership::Member);
         assert_eq!(part.membership(id(40)), Membership::Member);
         assert_eq!(ring.membership(id(50)), Membership::Stranger);

@@ -24,6 +24,8 @@ pub(crate) struct Neighbours {
 pub(crate) enum Place {
     /// Before the first successor.
     First,
+    /// Behind the predecessor: it is the true one.
+    Nearest,
     /// In one of the lists, behind its first.
     Among,
     /// None.
@@ -32,9 +34,9 @@ pub(crate) enum Place {
 
 impl Neighbours {
     /// No neighbours, and at most `most` on either side; `version` should differ between runs.
-    pub fn new(me: PeerId, most: usize, version: u32) -> Self {
+    pub fn new(me: Key, most: usize, version: u32) -> Self {
         Neighbours {
-            me: me.key(),
+            me,
             most,
             successors: Vec::new(),
             predecessors: Vec::new(),
@@ -94,8 +96,11 @@ impl Neighbours {
     /// The place that a peer with this key has, or would have.
     pub fn place_for(&self, key: Key) -> Place {
         let is_first = |head: &Contact| key.between(self.me, head.key());
+        let is_nearest = |before: &Contact| key.between(before.key(), self.me);
         if self.head().is_some_and(is_first) {
             Place::First
+        } else if self.predecessor().is_some_and(is_nearest) {
+            Place::Nearest
         } else if self.fits_after(key) || self.fits_before(key) {
             Place::Among
         } else {
@@ -193,16 +198,21 @@ fn is_less_than_half(from: Key, to: Key) -> bool {
     from.distance_to(to).as_bytes()[0] < 0x80
 }
 
-/// The part of a list that runs strictly clockwise from `from`, without reaching it again.
+/// The part of a list that runs clockwise from `from`, without reaching it again. Of two peers at
+/// one position the first counts.
 pub(crate) fn clockwise<'a>(
     from: Key,
     list: impl IntoIterator<Item = &'a Contact>,
     most: usize,
 ) -> Vec<Contact> {
     let mut kept: Vec<Contact> = Vec::new();
-    for contact in list.into_iter().take(most) {
-        let last = kept.last().map_or(from, Contact::key);
-        if contact.key() == from || !contact.key().between(last, from) {
+    for contact in list {
+        let last = kept.last().map(Contact::key);
+        if last == Some(contact.key()) {
+            continue;
+        }
+        let is_next = contact.key() != from && contact.key().between(last.unwrap_or(from), from);
+        if kept.len() >= most || !is_next {
             break;
         }
         kept.push(contact.clone());
@@ -210,16 +220,21 @@ pub(crate) fn clockwise<'a>(
     kept
 }
 
-/// The part of a list that runs strictly anticlockwise from `from`, without reaching it again.
+/// The part of a list that runs anticlockwise from `from`, without reaching it again. Of two peers
+/// at one position the first counts.
 fn anticlockwise<'a>(
     from: Key,
     list: impl IntoIterator<Item = &'a Contact>,
     most: usize,
 ) -> Vec<Contact> {
     let mut kept: Vec<Contact> = Vec::new();
-    for contact in list.into_iter().take(most) {
-        let last = kept.last().map_or(from, Contact::key);
-        if contact.key() == from || !contact.key().between(from, last) {
+    for contact in list {
+        let last = kept.last().map(Contact::key);
+        if last == Some(contact.key()) {
+            continue;
+        }
+        let is_next = contact.key() != from && contact.key().between(from, last.unwrap_or(from));
+        if kept.len() >= most || !is_next {
             break;
         }
         kept.push(contact.clone());
@@ -237,7 +252,7 @@ mod tests {
     }
 
     fn neighbours(successors: &[u8], predecessors: &[u8]) -> Neighbours {
-        let mut neighbours = Neighbours::new(peer(100).id, 4, 0);
+        let mut neighbours = Neighbours::new(peer(100).key(), 4, 0);
         neighbours.set_successors(&successors.iter().map(|&p| peer(p)).collect::<Vec<_>>());
         neighbours.set_predecessors(&predecessors.iter().map(|&p| peer(p)).collect::<Vec<_>>());
         neighbours
@@ -249,7 +264,7 @@ mod tests {
             (&[120, 150, 10, 90][..], &[120, 150, 10, 90][..]),
             (&[120, 150, 100, 110], &[120, 150]),
             (&[120, 110, 130], &[120]),
-            (&[120, 120, 130], &[120]),
+            (&[120, 120, 130], &[120, 130]),
             (&[10, 110], &[10]),
             (&[100, 110], &[]),
             (&[120, 130, 140, 150, 160], &[120, 130, 140, 150]),
@@ -286,7 +301,7 @@ mod tests {
         ] {
             assert_eq!(neighbours.span(peer(position).key()), inside, "{position}");
         }
-        assert!(!Neighbours::new(peer(100).id, 4, 0).span(peer(1).key()));
+        assert!(!Neighbours::new(peer(100).key(), 4, 0).span(peer(1).key()));
     }
 
     #[test]

@@ -11,9 +11,11 @@ mod few;
 mod join;
 mod merge;
 mod place;
+mod seating;
 mod seek;
 mod stabilize;
 mod survey;
+mod touch;
 mod view;
 
 use crate::{
@@ -27,6 +29,7 @@ use crate::{
     heard::Heard,
     in_flight::InFlight,
     lookup::Lookup,
+    lost::Lost,
     message::{Message, Notice, RingRequest, Scale, Version},
     neighbours::Neighbours,
     roster::Roster,
@@ -36,7 +39,7 @@ use crate::{
 };
 use apoidea_model::{PeerId, Time};
 use rand::{Rng, RngExt};
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 pub use view::Ownership;
 
@@ -85,6 +88,8 @@ pub struct Ring {
     suspects: Suspects,
     /// Peers that have said goodbye. Their last messages may arrive after it.
     departed: Suspects,
+    /// Members that fell silent without a goodbye.
+    lost: Lost,
     counters: MessageCounters,
     join_attempts: u32,
     round_at: Time,
@@ -92,8 +97,13 @@ pub struct Ring {
     check_at: Time,
     last_check: Time,
     now: Time,
-    /// The arc and phase that the driver has been told.
+    /// Whether the last search for this peer's own place found another peer in its seat.
+    has_rival: bool,
+    /// Times that others have called this peer misplaced.
+    misplaced: u64,
+    /// The arc, the peer before it, and the phase that the driver has been told.
     told_arc: Option<Arc>,
+    told_before: Option<PeerId>,
     told_phase: Phase,
 }
 
@@ -126,7 +136,7 @@ impl Ring {
         Ring {
             phase: Phase::Outside,
             scale: Scale::Small,
-            neighbours: Neighbours::new(me.id, r, 0),
+            neighbours: Neighbours::new(me.key(), r, 0),
             heard: Heard::default(),
             roster: Roster::default(),
             counted_many: None,
@@ -145,6 +155,7 @@ impl Ring {
             cache: ArcCache::new(&settings),
             suspects: Suspects::default(),
             departed: Suspects::default(),
+            lost: Lost::default(),
             counters: MessageCounters::default(),
             join_attempts: 0,
             round_at: Time::NEVER,
@@ -152,7 +163,10 @@ impl Ring {
             check_at: Time::NEVER,
             last_check: Time::ZERO,
             now: Time::ZERO,
+            has_rival: false,
+            misplaced: 0,
             told_arc: None,
+            told_before: None,
             told_phase: Phase::Outside,
             me,
             settings,
@@ -170,7 +184,7 @@ impl Ring {
         self.notice_pause(&mut turn);
         self.now = turn.now;
         match event {
-            RingEvent::Received(from, message) => self.receive(&mut turn, from, message),
+            RingEvent::Received(from, at, message) => self.receive(&mut turn, from, at, message),
             RingEvent::Timeout => self.wake(&mut turn),
             RingEvent::Lookup {
                 id,
@@ -179,7 +193,7 @@ impl Ring {
                 freshness,
             } => self.look_up(&mut turn, id, key, count, freshness),
             RingEvent::Unreachable(peer) => self.unreachable(&mut turn, peer),
-            RingEvent::Redirected { by, .. } => self.cache.forget(by),
+            RingEvent::Redirected { by } => self.cache.forget(by),
             RingEvent::Learned(contacts) => self.learn(contacts),
             RingEvent::Join(contacts) => self.start(&mut turn, contacts),
             RingEvent::Leave => self.leave(&mut turn),
@@ -196,13 +210,18 @@ impl Ring {
             .min(self.check_at)
     }
 
-    /// This peer can now be reached elsewhere; neighbours learn of it with the next rounds.
+    /// This peer can now be reached elsewhere; neighbours learn of it with the next rounds. Its seat
+    /// changes only while it is outside.
     pub fn moved_to(&mut self, me: Contact) {
         debug_assert_eq!(me.id, self.me.id, "a peer keeps its id");
-        self.me.routes = me.routes;
+        if self.phase == Phase::Outside {
+            self.me = me;
+        } else {
+            self.me.routes = me.routes;
+        }
     }
 
-    fn receive(&mut self, turn: &mut Turn<'_>, from: PeerId, message: Message) {
+    fn receive(&mut self, turn: &mut Turn<'_>, from: PeerId, at: Option<IpAddr>, message: Message) {
         if from == self.me.id {
             return;
         }
@@ -216,8 +235,10 @@ impl Ring {
         }
         self.suspects.clear(from);
         match message {
-            Message::Request(id, request) => self.answer(turn, from, id, request),
-            Message::Response(id, response) => self.take_response(turn, from, id, response),
+            Message::Request(id, request) => self.answer(turn, from, at, id, request),
+            Message::Response(id, seat, response) => {
+                self.take_response(turn, (from, at), id, seat, response)
+            }
             Message::Notice(Notice::Leaving {
                 predecessor,
                 successors,
@@ -261,6 +282,7 @@ impl Ring {
     fn round(&mut self, turn: &mut Turn<'_>) {
         self.last_round = turn.now;
         self.round_at = turn.now + turn.spread(self.pace(turn.now));
+        self.lost.age(turn.now, self.settings.lost_for);
         match (self.phase, self.scale) {
             (Phase::Outside, _) => self.round_at = Time::NEVER,
             (Phase::Joining, _) => self.try_join(turn),
@@ -314,6 +336,7 @@ impl Ring {
             let change = self.arc_change(self.told_arc, arc);
             turn.actions.extend(change.map(RingAction::ArcChanged));
             self.told_arc = arc;
+            self.told_before = self.neighbours.predecessor().map(|before| before.id);
         }
         if self.phase != self.told_phase {
             turn.actions.push(RingAction::PhaseChanged(self.phase));
@@ -323,6 +346,7 @@ impl Ring {
 
     fn arc_change(&self, old: Option<Arc>, new: Option<Arc>) -> Option<ArcChange> {
         let successor = self.neighbours.head().map(|head| head.id);
+        let predecessor = self.neighbours.predecessor().map(|before| before.id);
         match (old, new) {
             (None, None) => None,
             (None, Some(arc)) => Some(ArcChange::Gained {
@@ -335,14 +359,14 @@ impl Ring {
                     from: old.from,
                     to: new.from,
                 },
-                to: Some(PeerId::at(new.from)),
+                to: predecessor,
             }),
             (Some(old), Some(new)) => Some(ArcChange::Gained {
                 arc: Arc {
                     from: new.from,
                     to: old.from,
                 },
-                from: Some(PeerId::at(old.from)),
+                from: self.told_before,
             }),
         }
     }

@@ -10,7 +10,7 @@ use apoidea_model::{Key, PeerId};
 /// Members kept on others' word at most: two of the longest lists.
 const MAX_MEMBERS: usize = 2 * Contacts::MAX;
 
-/// The other members, ordered by position.
+/// The other members, ordered by position, and by id where two claim one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Roster {
     members: Vec<Contact>,
@@ -28,7 +28,7 @@ impl Roster {
     }
 
     pub fn contains(&self, id: PeerId) -> bool {
-        self.place(id).is_ok()
+        self.place(id).is_some()
     }
 
     /// Adds a member that has answered or spoken, or its new routes; returns whether anything
@@ -67,23 +67,24 @@ impl Roster {
     }
 
     fn place_in_order(&mut self, member: Contact) -> bool {
-        match self.place(member.id) {
-            Ok(at) if self.members[at] == member => false,
-            Ok(at) => {
-                self.members[at] = member;
-                true
+        if let Some(at) = self.place(member.id) {
+            if self.members[at] == member {
+                return false;
             }
-            Err(at) => {
-                self.members.insert(at, member);
-                true
-            }
+            self.members.remove(at);
         }
+        let order = |member: &Contact| (member.key(), member.id);
+        let at = self
+            .members
+            .partition_point(|other| order(other) < order(&member));
+        self.members.insert(at, member);
+        true
     }
 
     /// Removes a member; returns whether it was one.
     pub fn remove(&mut self, id: PeerId) -> bool {
         self.unheard.retain(|unheard| *unheard != id);
-        self.place(id).map(|at| self.members.remove(at)).is_ok()
+        self.place(id).map(|at| self.members.remove(at)).is_some()
     }
 
     pub fn clear(&mut self) {
@@ -106,22 +107,21 @@ impl Roster {
             .chain(self.members[start..].iter().rev())
     }
 
-    /// The same sum means the same members, this peer included. Ids are hashes, so a sum of their
-    /// heads is enough.
-    pub fn digest(&self, me: PeerId) -> u64 {
+    /// The same sum means the same members at the same positions, this peer included. Positions are
+    /// hashes, so a sum of their heads is enough.
+    pub fn digest(&self, me: Key) -> u64 {
         self.members
             .iter()
-            .map(|member| head(member.id))
+            .map(|member| head(member.key()))
             .fold(head(me), u64::wrapping_add)
     }
 
-    fn place(&self, id: PeerId) -> Result<usize, usize> {
-        self.members.binary_search_by_key(&id, |member| member.id)
+    fn place(&self, id: PeerId) -> Option<usize> {
+        self.members.iter().position(|member| member.id == id)
     }
 }
 
-fn head(id: PeerId) -> u64 {
-    let key = id.key();
+fn head(key: Key) -> u64 {
     let (first, _) = key
         .as_bytes()
         .split_first_chunk()
@@ -152,8 +152,8 @@ mod tests {
         mine.add(peer(2));
         mine.add(peer(3));
         yours.add(peer(3));
-        assert_ne!(mine.digest(peer(1).id), yours.digest(peer(2).id));
+        assert_ne!(mine.digest(peer(1).key()), yours.digest(peer(2).key()));
         yours.add(peer(1));
-        assert_eq!(mine.digest(peer(1).id), yours.digest(peer(2).id));
+        assert_eq!(mine.digest(peer(1).key()), yours.digest(peer(2).key()));
     }
 }

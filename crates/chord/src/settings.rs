@@ -1,5 +1,6 @@
 //! The numbers that a ring runs by, each with its origin.
 
+use crate::Seating;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -29,6 +30,9 @@ pub struct Settings {
     /// A gap in time after which all others have taken this peer for dead, so that it joins afresh:
     /// three rounds.
     pub absent_after: Duration,
+    /// Time for which a peer that lost most of its neighbours at once waits for them, and does
+    /// nothing: most cuts of a line are shorter.
+    pub lost_for: Duration,
     /// Arcs of other owners that are remembered, so that a warm lookup needs no hop: about 200
     /// bytes each.
     pub cached_arcs: usize,
@@ -37,6 +41,8 @@ pub struct Settings {
     pub cached_for: Duration,
     /// Peers remembered for joining again and for finding another ring.
     pub remembered: usize,
+    /// Where members stand.
+    pub seating: Seating,
 }
 
 impl Settings {
@@ -56,9 +62,11 @@ impl Default for Settings {
             least_timeout: Duration::from_millis(300),
             most_timeout: Duration::from_secs(3),
             absent_after: Duration::from_secs(30),
+            lost_for: Duration::from_secs(60),
             cached_arcs: 4096,
             cached_for: Duration::from_secs(600),
             remembered: 64,
+            seating: Seating::Private,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The ring as it shows itself to `apoidea peers`, to the dashboard and to the tests.
 
-use crate::{Contact, arc::Arc, event::Phase, message::MessageKind, message::Scale};
-use apoidea_model::PeerId;
+use crate::{Contact, Seat, arc::Arc, event::Phase, message::MessageKind, message::Scale};
+use apoidea_model::{Key, PeerId};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -10,6 +10,10 @@ use std::time::Duration;
 pub struct RingStatus {
     /// This peer.
     pub me: PeerId,
+    /// Its seat.
+    pub seat: Seat,
+    /// The position that the seat gives it.
+    pub position: Key,
     /// Its relation to the ring.
     pub phase: Phase,
     /// Whether it keeps the full membership.
@@ -32,6 +36,8 @@ pub struct RingStatus {
     pub cached_arcs: usize,
     /// Messages by kind.
     pub counters: Vec<Counter>,
+    /// Times that others have refused this peer's seat: its clock is wrong, or its address.
+    pub misplaced: u64,
 }
 
 /// The number of messages of one kind.

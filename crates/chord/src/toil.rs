@@ -16,6 +16,8 @@ pub struct Toil(pub u64);
 pub struct Effort(pub u8);
 
 impl Effort {
+    /// No work: any number proves it.
+    pub const NONE: Effort = Effort(0);
     /// A million hashes in the mean: about a second of one core, once per identity.
     pub const IDENTITY: Effort = Effort(20);
 }

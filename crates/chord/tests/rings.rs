@@ -145,6 +145,61 @@ fn owners(world: &World, key: Key) -> Vec<u32> {
     world.living().iter().filter(owns).copied().collect()
 }
 
+/// A ring of `before` peers, after all that happens to it, at rest.
+fn rest_after(seed: u64, lossy: bool, before: usize, happenings: Vec<Happening>) -> World {
+    let mut world = world(seed, 0.0);
+    for _ in 0..before {
+        join(&mut world);
+        world.run_for(Duration::from_millis(500));
+    }
+    if lossy {
+        world.network = Network::new(RoundTripMatrix::planetlab(), 0.02);
+    }
+    let mut dead = Vec::new();
+    happenings
+        .into_iter()
+        .for_each(|happening| happen(&mut world, happening, &mut dead));
+    world.network = Network::new(RoundTripMatrix::planetlab(), 0.0);
+    // A newcomer whose entry peers have all died needs another one.
+    let entry = world.contact(world.living()[0]).clone();
+    for peer in world.living().to_vec() {
+        world.tell(peer, RingEvent::Learned(vec![entry.clone()]));
+    }
+    settle(&mut world);
+    world
+}
+
+/// A question to a peer that a neighbour had named got lost, and the neighbour named it only once.
+#[test]
+fn a_neighbour_whose_greeting_was_lost_is_met_later() {
+    use Happening::{Crash, Doze, Join, Leave, Return, Wait};
+    let happenings = vec![
+        Leave(10076806732378824245),
+        Join,
+        Leave(3360948860348004882),
+        Join,
+        Leave(10882946542308611554),
+        Join,
+        Leave(10073977121002763884),
+        Wait(17596),
+        Leave(10805167511402333963),
+        Crash(6015184691292084993),
+        Crash(10391994509106999335),
+        Wait(6928),
+        Leave(1533690916235405870),
+        Wait(10971),
+        Join,
+        Wait(10787),
+        Return(133118334408590366),
+        Join,
+        Wait(1871),
+        Doze(10182829289202053469),
+        Return(1863219962573675601),
+        Wait(14490),
+    ];
+    rest_after(11913968900766192449, true, 11, happenings);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -157,23 +212,7 @@ proptest! {
         happenings in happenings(),
         keys in prop::collection::vec(any::<[u8; 32]>(), 8),
     ) {
-        let mut world = world(seed, 0.0);
-        for _ in 0..before {
-            join(&mut world);
-            world.run_for(Duration::from_millis(500));
-        }
-        if lossy {
-            world.network = Network::new(RoundTripMatrix::planetlab(), 0.02);
-        }
-        let mut dead = Vec::new();
-        happenings.into_iter().for_each(|happening| happen(&mut world, happening, &mut dead));
-        world.network = Network::new(RoundTripMatrix::planetlab(), 0.0);
-        // A newcomer whose entry peers have all died needs another one.
-        let entry = world.contact(world.living()[0]).clone();
-        for peer in world.living().to_vec() {
-            world.tell(peer, RingEvent::Learned(vec![entry.clone()]));
-        }
-        settle(&mut world);
+        let world = rest_after(seed, lossy, before, happenings);
         for key in keys.into_iter().map(Key::from_bytes) {
             prop_assert_eq!(owners(&world, key), Vec::from_iter(world.owner(key)), "{:?}{}", key, portrait(&world));
         }

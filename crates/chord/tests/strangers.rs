@@ -1,8 +1,9 @@
 //! Arbitrary messages from strangers: no panic, no loop, no growth, and the ring's invariants hold.
 
 use apoidea_chord::{
-    Contact, Freshness, LookupId, Message, Notice, Predecessor, RequestId, Ring, RingAction,
-    RingEvent, RingRequest, RingResponse, Routes, Scale, Settings, Successors, Version,
+    Contact, Freshness, Introduction, LookupId, Message, Notice, Predecessor, RequestId, Ring,
+    RingAction, RingEvent, RingRequest, RingResponse, Routes, Scale, Seat, Settings, Successors,
+    Version,
 };
 use apoidea_model::{Key, PeerId, Route, Time};
 use proptest::prelude::*;
@@ -38,7 +39,7 @@ fn scale() -> impl Strategy<Value = Scale> {
 }
 
 fn request() -> impl Strategy<Value = RingRequest> {
-    let routes = || peer(0).routes;
+    let asker = || Introduction::from(&peer(0));
     prop_oneof![
         Just(RingRequest::Ping),
         Just(RingRequest::Neighbours),
@@ -47,14 +48,14 @@ fn request() -> impl Strategy<Value = RingRequest> {
             successors
         }),
         any::<u64>().prop_map(move |digest| RingRequest::Roster {
-            routes: routes(),
+            asker: asker(),
             digest
         }),
-        Just(RingRequest::Hello { routes: routes() }),
+        Just(RingRequest::Hello { asker: asker() }),
         (prop::option::of(any::<u32>()), prop::option::of(contacts())).prop_map(
             move |(known, predecessors)| {
                 RingRequest::Stabilize {
-                    routes: routes(),
+                    asker: asker(),
                     known: known.map(Version),
                     predecessors,
                 }
@@ -120,7 +121,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         8 => (any::<u8>(), request()).prop_map(|(from, request)| Move::Ask(from, request)),
         16 => (0usize..8, response()).prop_map(|(which, response)| Move::Answer(which, response)),
         2 => (any::<u8>(), any::<u32>(), response())
-            .prop_map(|(from, id, response)| Move::Say(from, Message::Response(RequestId(id), response))),
+            .prop_map(|(from, id, response)| Move::Say(from, Message::Response(RequestId(id), Seat::Free, response))),
         2 => (any::<u8>(), notice).prop_map(|(from, notice)| Move::Say(from, Message::Notice(notice))),
         1 => any::<u8>().prop_map(Move::Unreachable),
         2 => any::<u8>().prop_map(Move::LookUp),
@@ -172,16 +173,16 @@ proptest! {
         for (number, step) in moves.into_iter().enumerate() {
             let event = match step {
                 Move::Ask(from, request) => {
-                    RingEvent::Received(peer(from).id, Message::Request(RequestId(number as u32), request))
+                    RingEvent::Received(peer(from).id, None, Message::Request(RequestId(number as u32), request))
                 }
                 Move::Answer(which, response) => match open.len().checked_sub(1 + which) {
                     Some(at) => {
                         let (from, id) = open.swap_remove(at);
-                        RingEvent::Received(from, Message::Response(id, response))
+                        RingEvent::Received(from, None, Message::Response(id, Seat::Free, response))
                     }
                     None => RingEvent::Timeout,
                 },
-                Move::Say(from, message) => RingEvent::Received(peer(from).id, message),
+                Move::Say(from, message) => RingEvent::Received(peer(from).id, None, message),
                 Move::Unreachable(at) => RingEvent::Unreachable(peer(at).id),
                 Move::LookUp(at) => RingEvent::Lookup {
                     id: LookupId(number as u64),
@@ -212,7 +213,7 @@ proptest! {
             let rng = &mut Xoshiro256PlusPlus::seed_from_u64(1);
             let mut ring = Ring::new(peer(100), Settings::default());
             ring.handle(RingEvent::Join(Vec::new()), Time::ZERO, rng);
-            let actions = ring.handle(RingEvent::Received(peer(7).id, message), Time::ZERO, rng);
+            let actions = ring.handle(RingEvent::Received(peer(7).id, None, message), Time::ZERO, rng);
             prop_assert!(actions.len() <= MOST_ACTIONS);
         }
     }
@@ -226,8 +227,12 @@ fn an_asker_that_calls_itself_its_relay_is_kept_without_that_route() {
     let asker = peer(7).id;
     let (own, other) = (Route::Via { relay: asker }, Route::Via { relay: relay() });
     let routes = Routes::new(&[own, other]);
-    let hello = Message::Request(RequestId(1), RingRequest::Hello { routes });
-    ring.handle(RingEvent::Received(asker, hello), Time::ZERO, rng);
+    let seat = Seat::Free;
+    let hello = RingRequest::Hello {
+        asker: Introduction { routes, seat },
+    };
+    let hello = Message::Request(RequestId(1), hello);
+    ring.handle(RingEvent::Received(asker, None, hello), Time::ZERO, rng);
     let [successor] = ring.successors() else {
         panic!("{:?}", ring.successors())
     };

@@ -5,30 +5,43 @@
 
 mod actor;
 mod bootstrap;
+mod dial_back;
+mod entry;
 mod entry_point;
 mod local_network;
 mod local_peers;
 mod mailbox;
+mod openness;
+mod seat_keeper;
 
+pub use dial_back::Reachability;
+pub use entry::{Entries, EntryState, EntryStatus, EntryWay};
 pub use entry_point::{EntryPlace, EntryPoint, InvalidEntryPoint};
 #[cfg(feature = "fuzzing")]
 pub(crate) use mailbox::{decode, encode};
 
 use crate::{
-    AddressBook, Identity, Kind, LookupError, Overlay, OverlayStartError, Refusal, RequestError,
-    Service, Transport, TransportSettings, overlay::ARC_CHANGES,
+    AddressBook, AddressPolicy, Identity, Kind, LookupError, Overlay, OverlayStartError, Refusal,
+    RequestError, Service, Source, Transport, TransportSettings, lock::lock, overlay::ARC_CHANGES,
 };
-use actor::{Actor, MeasuredRoundTrips};
+use actor::{Actor, Graces, MeasuredRoundTrips};
 use apoidea_chord::{
-    Arc as RingArc, ArcChange, Freshness, Membership, Neighbourhood, Phase, RingStatus,
+    Arc as RingArc, ArcChange, Contact, Freshness, Membership, Message, Neighbourhood, Phase,
+    RequestId, RingRequest, RingStatus, Seat, Seating, Touch,
 };
-use apoidea_model::{Key, PeerId};
-use bootstrap::Bootstrap;
+use apoidea_model::{Key, PeerId, Time};
+use bootstrap::{Bootstrap, RendezvousSwitch};
 use bytes::Bytes;
+use dial_back::Prober;
 use futures::future::BoxFuture;
 use mailbox::{Command, Doorman, Mailbox};
 use serde::{Deserialize, Serialize};
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
 use tokio::{
     sync::{Notify, broadcast, oneshot, watch},
     time,
@@ -37,6 +50,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Longest that a lookup may take: a dozen hops with a timeout or two.
 const LOOKUP_DEADLINE: Duration = Duration::from_secs(10);
+/// Positions of peers outside the view that are remembered.
+const MAX_POSITIONS: usize = 4096;
 
 /// The settings of a member of the ring.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -45,15 +60,32 @@ pub struct ChordSettings {
     /// The places to enter the ring; a few at random are tried at a time. Peers remembered from the
     /// last run are tried too.
     pub entry_points: Vec<EntryPoint>,
+    /// The name in DNS that the program was built with; tried like an entry point.
+    pub entry_name: Option<EntryPoint>,
     /// Whether peers are looked for on the local network.
     pub local_network: LocalDiscovery,
+    /// Nodes where BitTorrent's DHT begins, for the rendezvous; with none, there is no rendezvous.
+    pub rendezvous_nodes: Vec<EntryPoint>,
     /// Addresses under which others can reach this peer, if it cannot find them out itself.
     pub advertise: Vec<SocketAddr>,
     /// The ring's own parameters.
     pub ring: apoidea_chord::Settings,
+    /// Whether the rendezvous may be used; can be changed later ([`Chord::allow_rendezvous`]).
+    #[serde(skip)]
+    pub rendezvous: RendezvousUse,
     /// The time to look for the ring.
     #[serde(skip)]
     pub setting_out: SettingOut,
+}
+
+/// May the rendezvous be used?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RendezvousUse {
+    /// Yes, if nothing else helps.
+    #[default]
+    Allowed,
+    /// No.
+    Forbidden,
 }
 
 /// The time at which a peer looks for the ring.
@@ -84,8 +116,12 @@ pub struct RingStanding {
     pub phase: Phase,
     /// The arc that this peer owns.
     pub arc: Option<RingArc>,
+    /// The seat that this peer has, or would take.
+    pub seat: Seat,
     /// Members of the ring, as far as can be told from here.
     pub size_estimate: f64,
+    /// Whether this peer still hears the members that it knew.
+    pub touch: Touch,
 }
 
 /// A member of the ring.
@@ -95,9 +131,16 @@ pub struct Chord {
     standing: watch::Receiver<RingStanding>,
     round_trips: watch::Receiver<MeasuredRoundTrips>,
     neighbourhood: watch::Receiver<Arc<Neighbourhood>>,
+    graces: watch::Receiver<Graces>,
+    /// Peers outside the neighbourhood, where they were found last.
+    found: Mutex<HashMap<PeerId, Key>>,
+    reachability: watch::Receiver<Reachability>,
+    seating: Seating,
     changes: broadcast::Sender<ArcChange>,
     /// Rung to enter again after leaving.
     again: Arc<Notify>,
+    entries: watch::Receiver<Entries>,
+    rendezvous: RendezvousSwitch,
     _stop: DropGuard,
 }
 
@@ -107,10 +150,15 @@ impl Chord {
     pub fn start(
         identity: Identity,
         transport: TransportSettings,
-        chord: ChordSettings,
+        mut chord: ChordSettings,
         book: AddressBook,
         service: Arc<dyn Service>,
     ) -> Result<Self, OverlayStartError> {
+        let is_open = transport.addresses == AddressPolicy::Global;
+        if is_open && chord.ring.seating == Seating::Private {
+            chord.ring.seating = Seating::OPEN;
+        }
+        let seating = chord.ring.seating;
         let (mailbox, commands) = mailbox::open();
         let doorman = Arc::new(Doorman::new(mailbox.clone(), service));
         let network = transport.network.clone();
@@ -125,11 +173,18 @@ impl Chord {
             &chord,
         );
         tokio::spawn(stop.clone().run_until_cancelled_owned(actor.run()));
+        let (found, reachability) = watch::channel(Reachability::default());
+        let prober = Prober {
+            transport: transport.clone(),
+            standing: watches.standing.clone(),
+            found,
+        };
+        tokio::spawn(stop.clone().run_until_cancelled_owned(prober.run()));
         let again = Arc::new(Notify::new());
-        let bootstrap = Bootstrap::new(
+        let (bootstrap, entries, rendezvous) = Bootstrap::new(
             transport.clone(),
             mailbox.clone(),
-            watches.standing.clone(),
+            (watches.standing.clone(), reachability.clone()),
             network,
             chord,
             again.clone(),
@@ -141,8 +196,14 @@ impl Chord {
             standing: watches.standing,
             round_trips: watches.round_trips,
             neighbourhood: watches.neighbourhood,
+            graces: watches.graces,
+            found: Mutex::default(),
+            reachability,
+            seating,
             changes,
             again,
+            entries,
+            rendezvous,
             _stop: stop.drop_guard(),
         })
     }
@@ -155,6 +216,37 @@ impl Chord {
     /// This peer's place in the ring now and whenever it changes.
     pub fn standing(&self) -> watch::Receiver<RingStanding> {
         self.standing.clone()
+    }
+
+    /// The ways into the ring, and how each went.
+    pub fn entries(&self) -> Entries {
+        *self.entries.borrow()
+    }
+
+    /// Whether the rendezvous may be used from now on.
+    pub fn allow_rendezvous(&self, may_use: RendezvousUse) {
+        self.rendezvous.allow(may_use == RendezvousUse::Allowed);
+    }
+
+    /// Bytes that the rendezvous has sent and received since the start.
+    pub fn rendezvous_bytes(&self) -> u64 {
+        self.rendezvous.bytes()
+    }
+
+    /// Takes note of peers that an invite names, and calls them.
+    pub async fn learn(&self, peers: Vec<Contact>) {
+        for peer in &peers {
+            let routes = peer.routes.as_slice().iter().copied();
+            self.transport.learn(peer.id, routes, Source::Configured);
+        }
+        self.mailbox.send(Command::Learned(peers)).await;
+    }
+
+    /// The peers after this one on the ring.
+    pub async fn neighbours(&self) -> Vec<Contact> {
+        let status = self.status().await;
+        let near = status.into_iter().flat_map(|status| status.successors);
+        near.collect()
     }
 
     /// Everything that the ring shows of itself; none after shutting down.
@@ -186,6 +278,34 @@ impl Chord {
     pub async fn shut_down(&self) {
         self.leave().await;
         self.transport.shut_down().await;
+    }
+
+    /// The position that a peer has by its own word, if that belongs to the address from which it
+    /// speaks.
+    async fn ask_position(&self, peer: PeerId) -> Option<Key> {
+        if self.seating == Seating::Private {
+            return Some(peer.key());
+        }
+        let ping = mailbox::encode(&Message::Request(RequestId(0), RingRequest::Ping));
+        let answer = self.transport.request(peer, Kind::RING, ping).await.ok()?;
+        let Some(Message::Response(_, seat, _)) = mailbox::decode(&answer) else {
+            return None;
+        };
+        let mine = self.standing.borrow().seat.prefix();
+        let (at, now) = (
+            self.transport.proven_address(peer),
+            Time::from(SystemTime::now()),
+        );
+        let is_its_own = self.seating.admits(seat, at, mine, now);
+        is_its_own.then(|| seat.key(peer))
+    }
+
+    fn note_found(&self, peer: PeerId, position: Key) {
+        let mut found = lock(&self.found);
+        if found.len() >= MAX_POSITIONS {
+            found.clear();
+        }
+        found.insert(peer, position);
     }
 
     async fn look_up(
@@ -231,8 +351,31 @@ impl Overlay for Chord {
         self.neighbourhood.borrow().after(key).take(count).collect()
     }
 
+    fn before(&self, key: Key) -> Option<PeerId> {
+        self.neighbourhood.borrow().before(key)
+    }
+
     fn membership(&self, peer: PeerId) -> Membership {
         self.neighbourhood.borrow().membership(peer)
+    }
+
+    fn position(&self, peer: PeerId) -> Option<Key> {
+        let near = self.neighbourhood.borrow().position(peer);
+        near.or_else(|| lock(&self.found).get(&peer).copied())
+    }
+
+    fn has_place(&self, peer: PeerId) -> BoxFuture<'_, Result<bool, LookupError>> {
+        Box::pin(async move {
+            let Some(position) = self.ask_position(peer).await else {
+                return Ok(false);
+            };
+            let owners = self.look_up(position, 1, Freshness::Cached).await?;
+            let is_there = owners.first() == Some(&peer);
+            if is_there {
+                self.note_found(peer, position);
+            }
+            Ok(is_there)
+        })
     }
 
     fn request(
@@ -259,6 +402,22 @@ impl Overlay for Chord {
     fn round_trip(&self, peer: PeerId) -> Option<Duration> {
         let measured = self.round_trips.borrow().get(&peer).copied();
         measured.or_else(|| self.transport.round_trip(peer))
+    }
+
+    fn reachability(&self) -> Reachability {
+        *self.reachability.borrow()
+    }
+
+    fn touch(&self) -> Touch {
+        self.standing.borrow().touch
+    }
+
+    fn grace(&self, peer: PeerId) -> Duration {
+        let graces = self.graces.borrow();
+        let until = graces.iter().find(|(lost, _)| *lost == peer);
+        until.map_or(Duration::ZERO, |(_, until)| {
+            until.since(Time::from(SystemTime::now()))
+        })
     }
 
     fn arc_changes(&self) -> broadcast::Receiver<ArcChange> {

@@ -11,10 +11,10 @@ mod member;
 pub use member::Member;
 
 use crate::{
-    AddressBook, Identity, Kind, LookupError, Overlay, OverlayStartError, RequestError, Service,
-    Source, Transport, TransportSettings, lock::lock, overlay::ARC_CHANGES,
+    AddressBook, Identity, Kind, LookupError, Overlay, OverlayStartError, Reachability,
+    RequestError, Service, Source, Transport, TransportSettings, lock::lock, overlay::ARC_CHANGES,
 };
-use apoidea_chord::{ArcChange, Membership};
+use apoidea_chord::{ArcChange, Membership, Touch};
 use apoidea_model::{Key, PeerId};
 use bytes::Bytes;
 use circle::Circle;
@@ -157,12 +157,27 @@ impl Overlay for Fixed {
         self.shared.circle.owners(key, count, &self.shared.down())
     }
 
+    /// A member has many points, so no one peer is before it.
+    fn before(&self, _: Key) -> Option<PeerId> {
+        None
+    }
+
     fn membership(&self, peer: PeerId) -> Membership {
         if peer == self.me() || self.others.contains_key(&peer) {
             Membership::Member
         } else {
             Membership::Stranger
         }
+    }
+
+    fn position(&self, peer: PeerId) -> Option<Key> {
+        let is_member = self.membership(peer) == Membership::Member;
+        is_member.then(|| circle::first_point(peer))
+    }
+
+    fn has_place(&self, peer: PeerId) -> BoxFuture<'_, Result<bool, LookupError>> {
+        let is_member = self.membership(peer) == Membership::Member;
+        Box::pin(std::future::ready(Ok(is_member)))
     }
 
     fn request(
@@ -184,6 +199,20 @@ impl Overlay for Fixed {
 
     fn round_trip(&self, peer: PeerId) -> Option<Duration> {
         self.shared.transport.round_trip(peer)
+    }
+
+    fn reachability(&self) -> Reachability {
+        // The members were given addresses by their operator, and each probes the others.
+        Reachability::Open
+    }
+
+    /// The operator looks after the members. Where they fall apart, each part does all the work.
+    fn touch(&self) -> Touch {
+        Touch::All
+    }
+
+    fn grace(&self, _: PeerId) -> Duration {
+        Duration::ZERO
     }
 
     fn arc_changes(&self) -> broadcast::Receiver<ArcChange> {

@@ -5,6 +5,7 @@
 //! never overwritten. If two processes start at once, both end up with the key of the first.
 
 use apoidea_model::PeerId;
+use ring::signature::{Ed25519KeyPair, KeyPair};
 use rustls::{
     crypto::ring::sign::any_eddsa_type,
     pki_types::{CertificateDer, PrivatePkcs8KeyDer},
@@ -25,6 +26,7 @@ const MAX_FILE_BYTES: u64 = 1024;
 pub struct Identity {
     id: PeerId,
     key: Arc<CertifiedKey>,
+    pair: Arc<Ed25519KeyPair>,
 }
 
 /// Why the identity could not be loaded or made.
@@ -93,6 +95,14 @@ impl Identity {
         self.key.clone()
     }
 
+    /// Signs bytes; gives the public key too.
+    pub(crate) fn sign(&self, message: &[u8]) -> ([u8; 32], [u8; 64]) {
+        let (mut key, mut signature) = ([0; 32], [0; 64]);
+        key.copy_from_slice(self.pair.public_key().as_ref());
+        signature.copy_from_slice(self.pair.sign(message).as_ref());
+        (key, signature)
+    }
+
     fn load(path: &Path) -> Result<Self, IdentityError> {
         let refuse = |source| IdentityError::File {
             action: "read",
@@ -111,10 +121,12 @@ impl Identity {
     fn from_pkcs8(pkcs8: &[u8], path: &Path) -> Result<Self, IdentityError> {
         let not_a_key = || IdentityError::NotAKey { path: path.into() };
         let key = any_eddsa_type(&PrivatePkcs8KeyDer::from(pkcs8)).map_err(|_| not_a_key())?;
+        let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(pkcs8).map_err(|_| not_a_key())?;
         let public = key.public_key().ok_or_else(not_a_key)?.to_vec();
         let id = PeerId::of_public_key(&public);
         Ok(Identity {
             id,
+            pair: Arc::new(pair),
             key: Arc::new(CertifiedKey::new(vec![CertificateDer::from(public)], key)),
         })
     }
@@ -128,7 +140,7 @@ impl fmt::Debug for Identity {
 
 fn new_key() -> Result<Vec<u8>, IdentityError> {
     let randomness = ring::rand::SystemRandom::new();
-    let document = ring::signature::Ed25519KeyPair::generate_pkcs8(&randomness);
+    let document = Ed25519KeyPair::generate_pkcs8(&randomness);
     document
         .map(|document| document.as_ref().to_vec())
         .map_err(|_| IdentityError::NoRandomness)

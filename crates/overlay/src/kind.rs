@@ -17,6 +17,8 @@ impl Kind {
     pub const PING: Kind = Kind(1);
     /// A message of the ring.
     pub const RING: Kind = Kind(2);
+    /// Asks to be dialled, or to dial another peer, to find out whether a peer can be reached.
+    pub const DIAL_BACK: Kind = Kind(3);
     /// The first number that the crate above may use.
     pub const FIRST_FREE: u8 = 16;
     /// Number of kinds that one byte can tell apart.
@@ -56,6 +58,7 @@ impl fmt::Display for Kind {
             Kind::HELLO => f.write_str("hello"),
             Kind::PING => f.write_str("ping"),
             Kind::RING => f.write_str("ring"),
+            Kind::DIAL_BACK => f.write_str("dial-back"),
             Kind(byte) => write!(f, "{byte}"),
         }
     }
@@ -74,7 +77,7 @@ mod tests {
         }
         assert_eq!(Kind::free(239).as_byte(), 255);
         assert!(
-            [Kind::HELLO, Kind::PING, Kind::RING]
+            [Kind::HELLO, Kind::PING, Kind::RING, Kind::DIAL_BACK]
                 .iter()
                 .all(|kind| kind.is_reserved())
         );

@@ -3,8 +3,8 @@
 //! Peers are named by [`PeerId`] throughout. The routes to them are learned, change, and may lead
 //! through a relay.
 
-use crate::{Kind, Refusal};
-use apoidea_chord::{ArcChange, Membership};
+use crate::{Kind, Reachability, Refusal};
+use apoidea_chord::{ArcChange, Membership, Touch};
 use apoidea_model::{Key, PeerId};
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -28,8 +28,20 @@ pub trait Overlay: Send + Sync + 'static {
     /// its place keeps the last view: its neighbours fetch from it what it held.
     fn near(&self, key: Key, count: usize) -> Vec<PeerId>;
 
+    /// The last peer before `key` in this peer's own view, where the arc of its owner begins; none
+    /// where the view does not reach.
+    fn before(&self, key: Key) -> Option<PeerId>;
+
     /// Whether a peer is on the ring in this peer's own view.
     fn membership(&self, peer: PeerId) -> Membership;
+
+    /// The position of a peer on the ring, as far as this peer has found it out: of itself, of the
+    /// peers in its view, and of those that [`Overlay::has_place`] has found lately. A peer that has
+    /// left its place keeps the last one. In a fixed network it is one of a member's points.
+    fn position(&self, peer: PeerId) -> Option<Key>;
+
+    /// Asks the ring whether a peer that the own view does not reach has a place on it.
+    fn has_place(&self, peer: PeerId) -> BoxFuture<'_, Result<bool, LookupError>>;
 
     /// Asks a peer something. Dropping the future cancels the request at both ends.
     fn request(
@@ -42,6 +54,17 @@ pub trait Overlay: Send + Sync + 'static {
     /// The time that a message to this peer and its answer take together, as far as it was
     /// measured: zero to this peer itself, none to a peer that was not asked lately.
     fn round_trip(&self, peer: PeerId) -> Option<Duration>;
+
+    /// Whether others can reach this peer without being called first.
+    fn reachability(&self) -> Reachability;
+
+    /// Whether this peer still hears the members that it knew. One that hears few is cut off: others
+    /// do its work, and it must not.
+    fn touch(&self) -> Touch;
+
+    /// The time for which a peer that fell silent may still work, since it cannot know yet that it
+    /// is cut off. Until then nobody may take its place. Zero for all other peers.
+    fn grace(&self, peer: PeerId) -> Duration;
 
     /// Tells from now on which parts of the ring this peer gained or lost. A receiver that lagged
     /// has missed some and must compare everything it holds with its owners.

@@ -8,6 +8,8 @@
 
 mod address_book;
 mod address_policy;
+mod arrivals;
+mod ballot;
 mod bucket;
 mod close;
 mod counters;
@@ -45,7 +47,10 @@ pub use tls::TlsError;
 pub use view::PeerView;
 
 use crate::{Identity, Kind, Request, RequestError, Service, lock::lock};
+use apoidea_chord::{Effort, Toil};
 use apoidea_model::{PeerId, Route};
+use arrivals::Arrivals;
+use ballot::Ballot;
 use bytes::Bytes;
 use close::Close;
 use counters::{TrafficCounters, TransportEvent};
@@ -58,13 +63,17 @@ use std::{
     collections::HashMap,
     future::Future,
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard},
+    time::Instant,
 };
 use table::{Placed, Table};
 use throttle::{Throttle, Way};
 use tls::Expected;
-use tokio::{sync::Semaphore, time};
+use tokio::{
+    sync::{Semaphore, watch},
+    time,
+};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
@@ -110,6 +119,10 @@ pub(crate) struct Inner {
     gate: Mutex<Gate>,
     dials: Mutex<HashMap<PeerId, Dial>>,
     observed: Mutex<Observed>,
+    /// The proof of the work for this peer's identity, once it is there.
+    toil: watch::Sender<Option<Toil>>,
+    ballot: Mutex<Ballot>,
+    arrivals: Mutex<Arrivals>,
     counters: TrafficCounters,
     handshakes: Handshakes,
     throttle: Throttle,
@@ -151,6 +164,9 @@ impl Transport {
             book: Mutex::new(book),
             dials: Mutex::default(),
             observed: Mutex::default(),
+            toil: watch::Sender::new(None),
+            ballot: Mutex::default(),
+            arrivals: Mutex::default(),
             counters: TrafficCounters::default(),
             handshakes: Handshakes::default(),
             throttle: Throttle::default(),
@@ -235,6 +251,36 @@ impl Transport {
         Some(link.connection.rtt())
     }
 
+    /// The address from which a peer speaks, or at which it was dialled; none without a direct
+    /// connection. It is that of the handshake, so the peer has proven it.
+    pub fn proven_address(&self, peer: PeerId) -> Option<IpAddr> {
+        self.inner.table().link(peer)?.proven_ip()
+    }
+
+    /// Dials a peer at an address because another peer asks for it. Returns whether it answered.
+    pub(crate) async fn call(&self, peer: PeerId, address: SocketAddr) -> bool {
+        let outcome = self.inner.dial_one(address, Expected::Peer(peer)).await;
+        outcome.is_ok()
+    }
+
+    /// The work that this network asks of every identity.
+    pub fn effort(&self) -> Effort {
+        self.inner.settings.effort
+    }
+
+    /// Shows this proof of work to others from now on.
+    pub fn show_toil(&self, toil: Toil) {
+        self.inner.toil.send_replace(Some(toil));
+    }
+
+    /// Waits for the proof of work, if this network asks for one. Others turn this peer away before.
+    pub(crate) async fn toiled(&self) {
+        if self.effort() != Effort::NONE {
+            let mut toil = self.inner.toil.subscribe();
+            let _ = toil.wait_for(Option::is_some).await;
+        }
+    }
+
     /// The policy about addresses that others supply.
     pub fn policy(&self) -> AddressPolicy {
         self.inner.settings.addresses
@@ -249,6 +295,11 @@ impl Transport {
     /// before. Only the first [`Limits::USEFUL`] count.
     pub fn mark_useful(&self, peers: impl IntoIterator<Item = PeerId>) {
         self.inner.table().mark_useful(peers);
+    }
+
+    /// Whether it was shut down.
+    pub fn is_closed(&self) -> bool {
+        self.inner.stop.is_cancelled()
     }
 
     /// Whether there is a connection to this peer.
@@ -458,6 +509,7 @@ impl Inner {
             incarnation: self.incarnation,
             observed,
             capabilities: self.settings.capabilities,
+            toil: self.toil.borrow().unwrap_or(Toil(0)),
             version: self.settings.version.clone(),
         }
     }
@@ -476,7 +528,36 @@ impl Inner {
         let observed = link.hello.observed;
         if observed.relay().is_some() == link.route().relay().is_some() {
             lock(&self.observed).note(observed, link.peer);
+            let by = (link.peer, link.proven.ip());
+            lock(&self.ballot).note(by.0, by.1, link.dialler, observed);
         }
+    }
+
+    /// A connection came from this address. It proves that this peer can be reached if none was
+    /// there before.
+    fn note_arrival(&self, from: SocketAddr) {
+        let (ip, now) = (from.ip().to_canonical(), Instant::now());
+        let is_known = self
+            .table()
+            .links()
+            .any(|link| link.proven_ip() == Some(ip));
+        let mut arrivals = lock(&self.arrivals);
+        if is_known {
+            arrivals.note_spoken(ip, now);
+        } else {
+            arrivals.note_arrival(ip, now);
+        }
+    }
+
+    /// Packets go to this address.
+    fn note_spoken(&self, to: SocketAddr) {
+        lock(&self.arrivals).note_spoken(to.ip(), Instant::now());
+    }
+
+    /// This peer may be somewhere else now: what others said about its address is out of date.
+    fn forget_whereabouts(&self) {
+        lock(&self.ballot).clear();
+        lock(&self.arrivals).clear();
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

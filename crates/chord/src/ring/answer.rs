@@ -3,13 +3,15 @@
 use super::{Operation, Ring, Turn};
 use crate::{
     Contact,
-    contact::{Contacts, Routes},
+    contact::Contacts,
     event::Phase,
     message::{
-        Message, Predecessor, RequestId, RingRequest, RingResponse, Scale, Successors, Version,
+        Introduction, Message, Predecessor, RequestId, RingRequest, RingResponse, Scale,
+        Successors, Version,
     },
 };
 use apoidea_model::{Key, PeerId, Time};
+use std::net::IpAddr;
 
 /// The number of peers around a key that are wanted at most.
 #[derive(Debug, Clone, Copy)]
@@ -41,17 +43,32 @@ pub(super) const OWN: Breadth = Breadth {
     after: 24,
 };
 
+/// The asker's word about itself, in a request that makes it a neighbour.
+fn introduction(request: &RingRequest) -> Option<&Introduction> {
+    match request {
+        RingRequest::Stabilize { asker, .. }
+        | RingRequest::Survey { asker, .. }
+        | RingRequest::Roster { asker, .. }
+        | RingRequest::Hello { asker } => Some(asker),
+        RingRequest::Ping | RingRequest::Neighbours | RingRequest::Find { .. } => None,
+    }
+}
+
 impl Ring {
     pub(super) fn answer(
         &mut self,
         turn: &mut Turn<'_>,
         from: PeerId,
+        at: Option<IpAddr>,
         id: RequestId,
         request: RingRequest,
     ) {
-        let asker = Contact::reached(from, self.asker_routes(from, &request));
+        let asker = self.asker(from, &request);
         let response = match request {
             _ if !self.has_position() => RingResponse::Absent,
+            _ if introduction(&request).is_some() && !self.is_welcome(&asker, at, turn.now) => {
+                RingResponse::Misplaced
+            }
             RingRequest::Ping => RingResponse::Alive,
             RingRequest::Neighbours if self.is_busy() => RingResponse::Busy,
             RingRequest::Neighbours => self.neighbours_as_seen_by(from, None),
@@ -80,7 +97,8 @@ impl Ring {
                 RingResponse::Alive
             }
         };
-        self.send(turn, &asker, Message::Response(id, response));
+        let seat = self.me.seat();
+        self.send(turn, &asker, Message::Response(id, seat, response));
     }
 
     pub(super) fn has_position(&self) -> bool {
@@ -91,26 +109,15 @@ impl Ring {
         self.operation != Operation::Idle
     }
 
-    /// The routes to the asker by its own word, or none in particular: the transport knows the way
-    /// back.
-    fn asker_routes(&self, from: PeerId, request: &RingRequest) -> Routes {
-        match request {
-            RingRequest::Stabilize { routes, .. }
-            | RingRequest::Survey { routes, .. }
-            | RingRequest::Roster { routes, .. }
-            | RingRequest::Hello { routes } => routes.clone(),
-            _ => {
-                let known = self
-                    .neighbours
-                    .successors()
-                    .iter()
-                    .chain(self.neighbours.predecessors());
-                let mut known = known.filter(|contact| contact.id == from);
-                known
-                    .next()
-                    .map_or_else(|| Routes::new(&[]), |contact| contact.routes.clone())
-            }
+    /// The asker by its own word, or as it is known: the transport knows the way back.
+    fn asker(&self, from: PeerId, request: &RingRequest) -> Contact {
+        if let Some(introduction) = introduction(request) {
+            return introduction.of(from);
         }
+        let known = self.neighbours.successors().iter();
+        let mut known = known.chain(self.neighbours.predecessors());
+        let known = known.find(|contact| contact.id == from);
+        known.cloned().unwrap_or_else(|| Contact::new(from, &[]))
     }
 
     /// A member greets. A newcomer greets the peer that it takes for its predecessor. If it stands
@@ -196,7 +203,7 @@ impl Ring {
             };
         }
         self.meet_member(turn, asker);
-        let is_same = self.roster.digest(self.me.id) == digest;
+        let is_same = self.roster.digest(self.me.key()) == digest;
         let members = self
             .roster
             .members()

@@ -2,14 +2,15 @@
 
 use super::{Ring, Turn};
 use crate::{
-    Contact,
+    Contact, Seat,
     contact::Contacts,
     event::RingAction,
     in_flight::{OpenRequest, Purpose},
-    message::{Message, Notice, RequestId, RingRequest, RingResponse},
+    message::{Introduction, Message, Notice, RequestId, RingRequest, RingResponse},
     suspects::SILENT_FOR,
 };
 use apoidea_model::PeerId;
+use std::net::IpAddr;
 
 impl Ring {
     /// Sends the request that this purpose needs. Returns whether it was sent.
@@ -48,7 +49,7 @@ impl Ring {
     }
 
     fn request(&mut self, to: PeerId, purpose: &Purpose) -> Option<RingRequest> {
-        let routes = || self.me.routes.clone();
+        let asker = || Introduction::from(&self.me);
         Some(match purpose {
             Purpose::Stabilize => {
                 let version = self.neighbours.predecessors_version();
@@ -60,7 +61,7 @@ impl Ring {
                     .filter(|(peer, _)| *peer == to)
                     .map(|(_, version)| version);
                 RingRequest::Stabilize {
-                    routes: routes(),
+                    asker: asker(),
                     known,
                     predecessors,
                 }
@@ -70,14 +71,14 @@ impl Ring {
             }
             Purpose::Rectify { .. } | Purpose::Meet => RingRequest::Ping,
             Purpose::Survey => RingRequest::Survey {
-                routes: routes(),
+                asker: asker(),
                 known: self.heard.view(to),
             },
             Purpose::Roster => RingRequest::Roster {
-                routes: routes(),
-                digest: self.roster.digest(self.me.id),
+                asker: asker(),
+                digest: self.roster.digest(self.me.key()),
             },
-            Purpose::Hello | Purpose::Precede => RingRequest::Hello { routes: routes() },
+            Purpose::Hello | Purpose::Precede => RingRequest::Hello { asker: asker() },
             Purpose::Find { lookup, .. } => self
                 .lookups
                 .iter()
@@ -90,7 +91,7 @@ impl Ring {
     pub(super) fn expire(&mut self, turn: &mut Turn<'_>, mut pending: OpenRequest) {
         self.round_trips.unanswered();
         if pending.attempt >= pending.purpose.attempts() {
-            return self.take_silence(turn, pending);
+            return self.lose(turn, pending);
         }
         let Some(request) = self.request(pending.to.id, &pending.purpose) else {
             return;
@@ -120,7 +121,7 @@ impl Ring {
         // Giving up on one request may send others, but never to the same peer: it is a suspect by
         // then.
         while let Some(pending) = self.in_flight.to(peer) {
-            self.take_silence(turn, pending);
+            self.lose(turn, pending);
         }
         self.cache.forget(peer);
     }
@@ -128,8 +129,9 @@ impl Ring {
     pub(super) fn take_response(
         &mut self,
         turn: &mut Turn<'_>,
-        from: PeerId,
+        (from, at): (PeerId, Option<IpAddr>),
         id: RequestId,
+        seat: Seat,
         response: RingResponse,
     ) {
         let Some(pending) = self.in_flight.answered(id, from) else {
@@ -139,13 +141,27 @@ impl Ring {
             self.round_trips
                 .measured(from, turn.now.since(pending.sent));
         }
-        if response == RingResponse::Absent {
+        if response == RingResponse::Misplaced {
+            self.note_misplaced(from);
+        }
+        let is_answer = !matches!(response, RingResponse::Absent | RingResponse::Misplaced);
+        let answerer = pending.to.at(seat);
+        if !is_answer || !self.is_seated(&answerer, at, turn.now) {
+            self.lost.forget(from);
             return self.take_silence(turn, pending);
         }
-        if self.neighbours.contains(from) {
+        let has_moved = answerer != pending.to;
+        if has_moved {
+            self.book.moved(&answerer);
+        }
+        if !has_moved && self.neighbours.contains(from) {
             self.heard.note(from, turn.now);
         }
+        let is_there = !has_moved && !self.is_rival(&answerer);
         match pending.purpose {
+            Purpose::Gauge => self.gauge(turn, &answerer, &response),
+            Purpose::Find { lookup, .. } => self.found(turn, lookup, answerer, response),
+            _ if !is_there => self.take_silence(turn, pending),
             Purpose::Survey => self.surveyed(turn, &pending.to, response),
             Purpose::Meet => self.met(turn, &pending.to),
             Purpose::Stabilize => self.stabilized(turn, pending.to, response),
@@ -153,11 +169,19 @@ impl Ring {
             Purpose::Rectify { .. } => self.finish_operation(turn),
             Purpose::Precede => self.adopt_predecessor(turn, pending.to),
             Purpose::Join { behind } => self.joined(turn, pending.to, behind, response),
-            Purpose::Gauge => self.gauge(&pending.to, &response),
             Purpose::Merge => self.merge(turn, pending.to, response),
-            Purpose::Find { lookup, .. } => self.found(turn, lookup, pending.to, response),
             Purpose::Roster => self.take_roster(turn, pending.to, response),
             Purpose::Hello => self.take_hello(turn, pending.to),
+        }
+    }
+
+    /// A peer does not answer at all.
+    fn lose(&mut self, turn: &mut Turn<'_>, pending: OpenRequest) {
+        let peer = pending.to.id;
+        let was_present = self.is_present(peer);
+        self.take_silence(turn, pending);
+        if was_present && !self.is_present(peer) {
+            self.note_lost(turn, peer);
         }
     }
 
@@ -177,7 +201,8 @@ impl Ring {
             Purpose::Adopt | Purpose::Precede => self.finish_operation(turn),
             Purpose::Join { .. } => self.join_failed(turn),
             Purpose::Survey | Purpose::Meet => self.lose_neighbour(to.id),
-            Purpose::Gauge | Purpose::Merge => {}
+            Purpose::Gauge => self.narrow_join(turn, None),
+            Purpose::Merge => {}
             Purpose::Find { lookup, .. } => self.find_failed(turn, lookup, to.id),
             Purpose::Roster | Purpose::Hello => self.drop_member(turn, to.id),
         }

@@ -113,9 +113,9 @@ impl Ring {
         first: Contact,
         others: impl Iterator<Item = &'a Contact>,
     ) {
-        let me = self.me.id;
+        let (me, place) = (self.me.id, self.me.key());
         others
-            .filter(|other| other.id != me && other.id != first.id)
+            .filter(|other| other.id != me && other.id != first.id && other.key() != place)
             .for_each(|c| self.roster.add_unheard(c));
         self.roster.add(first.clone());
         for member in self.roster.unheard() {

@@ -7,6 +7,7 @@ use crate::{
     event::Phase,
     in_flight::Purpose,
     lookup::{Goal, Lookup},
+    lost::Lost,
     message::{Notice, Predecessor, RingResponse, Scale, Successors},
     neighbours::{Neighbours, clockwise},
     suspects::{GONE_FOR, SILENT_FOR},
@@ -31,7 +32,7 @@ impl Ring {
         self.learn(through);
         if self.phase == Phase::Outside {
             let version = turn.rng.random();
-            self.neighbours = Neighbours::new(self.me.id, self.settings.successors, version);
+            self.neighbours = Neighbours::new(self.me.key(), self.settings.successors, version);
             self.check_at = turn.now + turn.spread(self.settings.check_every);
             self.begin_joining(turn);
         }
@@ -83,31 +84,46 @@ impl Ring {
         }
         self.round_at = turn.now + JOIN_PATIENCE;
         self.join_attempts += 1;
-        let entries = self.book.pick(ENTRY_PEERS, turn.rng);
+        let mut entries = self.book.pick(ENTRY_PEERS, turn.rng);
+        entries.retain(|entry| self.is_kin(entry));
+        if entries.is_empty() {
+            // Without a seat nobody would let this peer in. It may have one in a moment.
+            return self.join_failed(turn);
+        }
         let mut lookup = self.new_lookup(turn, self.me.key(), Goal::Join);
         lookup.begin(self.me.key(), &entries, &[]);
+        let asked = entries
+            .iter()
+            .filter(|entry| self.ask(turn, entry, Purpose::Gauge));
+        lookup.await_gauges(asked.count());
         self.run_lookup(turn, lookup);
-        for entry in entries {
-            self.ask(turn, &entry, Purpose::Gauge);
-        }
     }
 
     /// An entry point has told its successors. The closest among all that entry points tell show
     /// how close peers stand: a liar can leave some out, and those that it makes up do not answer.
-    pub(super) fn gauge(&mut self, entry: &Contact, response: &RingResponse) {
+    pub(super) fn gauge(&mut self, turn: &mut Turn<'_>, entry: &Contact, response: &RingResponse) {
         let RingResponse::Neighbours {
             successors: Successors::List(_, list),
             ..
         } = response
         else {
-            return;
+            return self.narrow_join(turn, None);
         };
         let list = clockwise(entry.key(), list.as_slice(), self.settings.successors);
-        let Some(last) = list.last() else { return };
-        let gap = entry.key().distance_to(last.key()).fraction() / list.len() as f64;
-        let joining = |lookup: &&mut Lookup| lookup.goal == Goal::Join;
-        for lookup in self.lookups.iter_mut().filter(joining) {
-            lookup.narrow(gap * ZONE);
+        let gap = list.last().map(|last| {
+            let distance = entry.key().distance_to(last.key());
+            distance.fraction() / list.len() as f64
+        });
+        self.narrow_join(turn, gap.map(|gap| gap * ZONE));
+    }
+
+    /// An entry point has told how close peers stand, or nothing. The search goes on with it.
+    pub(super) fn narrow_join(&mut self, turn: &mut Turn<'_>, zone: Option<f64>) {
+        let is_joining = |lookup: &Lookup| lookup.goal == Goal::Join;
+        if let Some(at) = self.lookups.iter().position(is_joining) {
+            let mut lookup = self.lookups.swap_remove(at);
+            lookup.narrow(zone);
+            self.run_lookup(turn, lookup);
         }
     }
 
@@ -190,6 +206,7 @@ impl Ring {
             self.say_goodbye(turn);
         }
         self.forget_ring();
+        self.lost = Lost::default();
         self.in_flight.clear();
         self.phase = Phase::Outside;
         (self.round_at, self.check_at) = (Time::NEVER, Time::NEVER);
@@ -225,6 +242,7 @@ impl Ring {
     ) {
         self.suspects.add(gone, turn.now + SILENT_FOR);
         self.departed.add(gone, turn.now + GONE_FOR);
+        self.lost.forget(gone);
         self.fingers.remove(gone);
         self.cache.forget(gone);
         self.book.forget(gone);

@@ -52,6 +52,9 @@ impl Ring {
     }
 
     fn check_through(&mut self, turn: &mut Turn<'_>, through: Contact) {
+        if !self.is_kin(&through) {
+            return;
+        }
         self.last_check = turn.now;
         self.end_lookups(|goal| goal == Goal::Check);
         let mut lookup = self.new_lookup(turn, self.me.key(), Goal::Check);

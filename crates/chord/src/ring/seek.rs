@@ -220,6 +220,9 @@ impl Ring {
         let Some(mut lookup) = self.take_lookup(number) else {
             return;
         };
+        if !lookup.knows(&from) {
+            lookup.relocate(&from);
+        }
         match response {
             RingResponse::Owner {
                 from: start,
@@ -230,7 +233,7 @@ impl Ring {
                 self.run_lookup(turn, lookup);
             }
             RingResponse::Closer { before, after } => {
-                self.take_closer(turn, lookup, from.id, before.as_slice(), after.as_slice());
+                self.take_closer(turn, lookup, &from, before.as_slice(), after.as_slice());
             }
             _ => {
                 lookup.note_dead(from.id);
@@ -262,13 +265,14 @@ impl Ring {
         &mut self,
         turn: &mut Turn<'_>,
         mut lookup: Lookup,
-        from: PeerId,
+        from: &Contact,
         before: &[Contact],
         after: &[Contact],
     ) {
         let is_me = |contact: &&Contact| contact.id == self.me.id;
         let names_me = after.iter().any(|contact| is_me(&contact));
         if names_me && lookup.goal == Goal::Check {
+            self.forget_rival();
             return self.in_flight.drop_lookup(lookup.number);
         }
         let before: Vec<Contact> = before.iter().filter(|c| !is_me(c)).cloned().collect();
@@ -319,12 +323,14 @@ impl Ring {
                 });
             }
             Goal::Finger(exponent) => self.take_finger(turn, exponent, owner),
+            Goal::Join if self.is_rival(&owner) => self.lose_seat(turn),
             Goal::Join => {
                 let behind = lookup.nearest_answered();
                 if !self.ask(turn, &owner, Purpose::Join { behind }) {
                     self.join_failed(turn);
                 }
             }
+            Goal::Check if self.is_rival(&owner) => self.meet_rival(turn),
             Goal::Check => self.found_other_ring(turn, &owner),
         }
     }

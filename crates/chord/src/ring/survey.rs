@@ -96,13 +96,20 @@ impl Ring {
         let RingResponse::Around(Some((view, before, after))) = response else {
             return;
         };
-        self.heard.note_view(from.id, view);
         let named = before.as_slice().iter().chain(after.as_slice());
-        for contact in named.take(2 * NEAR) {
-            let is_missing = !self.neighbours.contains(contact.id);
-            if is_missing && self.neighbours.place_for(contact.key()) != Place::None {
-                self.meet(turn, contact);
-            }
+        let named = named.take(2 * NEAR);
+        let is_missing = |contact: &&Contact| {
+            contact.id != self.me.id
+                && !self.neighbours.contains(contact.id)
+                && self.neighbours.place_for(contact.key()) != Place::None
+        };
+        let missing: Vec<&Contact> = named.filter(is_missing).collect();
+        if missing.is_empty() {
+            self.heard.note_view(from.id, view);
+        }
+        // The view is wanted again: a question to one of the missing may get lost.
+        for contact in missing {
+            self.meet(turn, contact);
         }
     }
 
@@ -124,13 +131,15 @@ impl Ring {
     }
 
     /// A peer has spoken itself: it is a neighbour if it stands near enough. It becomes the first
-    /// successor only in the way that the protocol has for that.
+    /// successor or the predecessor only in the way that the protocol has for that. A successor
+    /// that lies hides this peer from its true predecessor, which then hears of it in this way.
     pub(super) fn acquaint(&mut self, turn: &mut Turn<'_>, contact: &Contact) {
         if self.scale == Scale::Small || !self.has_position() {
             return;
         }
         match self.neighbours.place_for(contact.key()) {
             Place::First => self.try_successor(turn, contact),
+            Place::Nearest => self.try_predecessor(turn, contact.clone()),
             Place::Among => self.neighbours.add(contact),
             Place::None => return,
         }

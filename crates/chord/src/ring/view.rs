@@ -105,16 +105,12 @@ impl Ring {
 
     /// The peers around this one, as far as it knows them without asking. Empty outside the ring.
     pub fn neighbourhood(&self) -> Neighbourhood {
-        let id = |contact: &Contact| contact.id;
         match (self.phase, self.scale) {
             (Phase::Outside | Phase::Joining, _) => Neighbourhood::default(),
             (_, Scale::Small) => {
-                let others = self.roster.clockwise(self.me.key()).map(id);
-                Neighbourhood::whole(others.chain([self.me.id]))
+                Neighbourhood::whole(self.roster.members().iter().chain([&self.me]))
             }
-            (_, Scale::Large) => {
-                Neighbourhood::part(self.neighbours.run(&self.me).map(id).collect())
-            }
+            (_, Scale::Large) => Neighbourhood::part(self.neighbours.run(&self.me)),
         }
     }
 
@@ -200,6 +196,8 @@ impl Ring {
         fingers.reverse();
         RingStatus {
             me: self.me.id,
+            seat: self.me.seat(),
+            position: self.me.key(),
             phase: self.phase,
             scale: self.scale,
             arc: self.arc(),
@@ -211,6 +209,7 @@ impl Ring {
             size_estimate: self.size_estimate(),
             cached_arcs: self.cache.len(),
             counters: self.counters.all(),
+            misplaced: self.misplaced,
         }
     }
 }

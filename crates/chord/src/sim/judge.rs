@@ -35,7 +35,7 @@ fn disorder(ring: &Ring) -> Option<String> {
 /// Every peer named to someone who seeks a key is nearer to it than the one who names it.
 fn detour(me: Key, key: Key, actions: &[RingAction]) -> Option<String> {
     for action in actions {
-        let RingAction::Send(_, Message::Response(_, RingResponse::Closer { before, after })) =
+        let RingAction::Send(_, Message::Response(_, _, RingResponse::Closer { before, after })) =
             action
         else {
             continue;

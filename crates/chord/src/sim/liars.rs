@@ -11,7 +11,7 @@ use crate::{
 use apoidea_model::{Key, PeerId};
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Accomplices named in one answer to a seeker.
 const NAMED: usize = 8;
@@ -39,7 +39,9 @@ pub(super) struct Liars {
     kind: LiarKind,
     share: f64,
     rng: Xoshiro256PlusPlus,
+    /// By position.
     members: BTreeMap<Key, Contact>,
+    places: HashMap<PeerId, Key>,
 }
 
 impl Liars {
@@ -49,22 +51,31 @@ impl Liars {
             share,
             rng: Xoshiro256PlusPlus::seed_from_u64(seed ^ OTHER_SEED),
             members: BTreeMap::new(),
+            places: HashMap::new(),
         }
     }
 
     /// Draws whether a new peer is a liar.
     pub fn draw(&mut self, newcomer: &Contact) {
         if self.share > 0.0 && self.rng.random_bool(self.share) {
-            self.members.insert(newcomer.key(), newcomer.clone());
+            self.enlist(newcomer);
         }
     }
 
+    /// This peer is a liar.
+    pub fn enlist(&mut self, peer: &Contact) {
+        self.members.insert(peer.key(), peer.clone());
+        self.places.insert(peer.id, peer.key());
+    }
+
     pub fn contains(&self, peer: PeerId) -> bool {
-        self.members.contains_key(&peer.key())
+        self.places.contains_key(&peer)
     }
 
     pub fn forget(&mut self, peer: PeerId) {
-        self.members.remove(&peer.key());
+        if let Some(place) = self.places.remove(&peer) {
+            self.members.remove(&place);
+        }
     }
 
     /// What this peer does instead, if it is a liar; `asked` is the key that it was asked for.
@@ -80,11 +91,15 @@ impl Liars {
     fn rewrite(&self, me: &Contact, asked: Option<Key>, message: Message) -> Message {
         match (message, asked) {
             (
-                Message::Response(id, RingResponse::Owner { .. } | RingResponse::Closer { .. }),
+                Message::Response(
+                    id,
+                    seat,
+                    RingResponse::Owner { .. } | RingResponse::Closer { .. },
+                ),
                 Some(key),
-            ) => Message::Response(id, self.answer(me, key)),
-            (Message::Response(id, response), _) if self.kind == LiarKind::Cabal => {
-                Message::Response(id, self.false_neighbours(me, response))
+            ) => Message::Response(id, seat, self.answer(me, key)),
+            (Message::Response(id, seat, response), _) if self.kind == LiarKind::Cabal => {
+                Message::Response(id, seat, self.false_neighbours(me, response))
             }
             (Message::Request(id, request), _) if self.kind == LiarKind::Cabal => {
                 Message::Request(id, self.false_tail(me, request))
@@ -148,8 +163,8 @@ impl Liars {
 
     fn false_tail(&self, me: &Contact, request: RingRequest) -> RingRequest {
         match request {
-            RingRequest::Stabilize { routes, known, .. } => RingRequest::Stabilize {
-                routes,
+            RingRequest::Stabilize { asker, known, .. } => RingRequest::Stabilize {
+                asker,
                 known,
                 predecessors: Some(self.neighbours_before(me)),
             },
@@ -227,7 +242,7 @@ mod tests {
         let liars = liars(LiarKind::Naive, &[10]);
         let answer = RingAction::Send(
             peer(1),
-            Message::Response(crate::RequestId(1), RingResponse::Alive),
+            Message::Response(crate::RequestId(1), crate::Seat::Free, RingResponse::Alive),
         );
         assert_eq!(liars.twist(&peer(99), None, answer.clone()), answer);
     }

@@ -1,6 +1,7 @@
 //! The simulated network: delays, losses, and walls between peers.
 
 use rand::{Rng, RngExt};
+use std::time::Duration;
 
 /// Delays between sites, loss, and a wall that may stand between two halves of the peers.
 #[derive(Debug, Clone)]
@@ -50,6 +51,11 @@ impl RoundTripMatrix {
     /// Round trips between 490 PlanetLab sites, 135 ms in the median.
     pub fn planetlab() -> Self {
         Self::from_bytes(PLANETLAB).expect("the embedded matrix is well-formed, as a test shows")
+    }
+
+    /// The round trip between two sites.
+    pub fn round_trip(&self, a: usize, b: usize) -> Duration {
+        Duration::from_micros(u64::from(self.round_trip_tenths(a, b)) * 100)
     }
 
     fn round_trip_tenths(&self, a: usize, b: usize) -> u32 {

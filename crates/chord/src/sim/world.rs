@@ -11,14 +11,14 @@ use super::{
     tally::Tally,
 };
 use crate::{
-    ArcChange, Contact, Freshness, LookupId, Message, Phase, Ring, RingAction, RingEvent,
-    RingRequest, Settings,
+    ArcChange, Contact, Freshness, LookupId, Message, Phase, Prefix, Ring, RingAction, RingEvent,
+    RingRequest, Seat, Seating, Settings,
 };
 use apoidea_model::{Key, PeerId, Route, Time};
 use rand::{Rng, RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use std::{
     collections::{BTreeMap, HashMap},
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     time::Duration,
 };
 
@@ -35,6 +35,8 @@ pub struct World {
     pub tally: Tally,
     /// Every change of an arc with its peer, if a test wants them.
     pub arc_changes: Option<Vec<(u32, ArcChange)>>,
+    /// The owner that each look-up named, if a test wants them.
+    pub answers: Option<Vec<(Key, Option<u32>)>>,
     /// Invariants that were broken.
     pub violations: Vec<String>,
     settings: Settings,
@@ -85,6 +87,7 @@ impl World {
             network,
             tally: Tally::default(),
             arc_changes: None,
+            answers: None,
             violations: Vec::new(),
             settings,
             liars: Liars::new(LiarKind::Naive, 0.0, seed),
@@ -151,15 +154,39 @@ impl World {
         first_from(&self.owners, key)
     }
 
-    /// Makes a peer that has not joined.
+    /// Makes a peer that has not joined. In an open network it has a /24 of its own.
     pub fn spawn(&mut self) -> u32 {
         let number = self.peers.len() as u32;
         let mut bytes = [0; 32];
         self.rng.fill_bytes(&mut bytes);
-        let contact = Contact::new(PeerId::at(Key::from_bytes(bytes)), &[route(number)]);
+        let id = PeerId::at(Key::from_bytes(bytes));
+        let address = match self.settings.seating {
+            Seating::Private => Ipv4Addr::from_bits(0x0a00_0000 | number),
+            Seating::Open { .. } => Ipv4Addr::from_bits(0x0500_0001 + (number << 8)),
+        };
+        let prefix = Prefix::of(address.into());
+        let seat = prefix.map(|prefix| {
+            let first = Seat::first_number(id);
+            self.settings.seating.seat(prefix, first, self.now)
+        });
+        let number = self.spawn_as(id, address, seat.unwrap_or_default());
+        self.liars.draw(&self.peers[number as usize].contact);
+        number
+    }
+
+    /// Makes a liar that speaks from this address and says that it sits there. It has not joined.
+    pub fn spawn_liar(&mut self, id: PeerId, address: Ipv4Addr, seat: Seat) -> u32 {
+        let number = self.spawn_as(id, address, seat);
+        self.liars.enlist(&self.peers[number as usize].contact);
+        number
+    }
+
+    fn spawn_as(&mut self, id: PeerId, address: Ipv4Addr, seat: Seat) -> u32 {
+        let number = self.peers.len() as u32;
+        let route = Route::from(SocketAddr::from((address, 4433)));
+        let contact = Contact::new(id, &[route]).at(seat);
         let ring = Some(Ring::new(contact.clone(), self.settings.clone()));
         let place_among_living = self.living.len();
-        self.liars.draw(&contact);
         self.living.push(number);
         self.numbers.insert(contact.id, number);
         self.peers.push(Peer {
@@ -175,12 +202,16 @@ impl World {
 
     /// Makes so many peers in their final places, as if the ring had been at rest for long.
     pub fn spawn_ring(&mut self, count: usize) {
-        let first = self.peers.len() as u32;
         (0..count).for_each(|_| {
             self.spawn();
         });
-        let mut order: Vec<u32> = (first..first + count as u32).collect();
-        order.sort_by_key(|&peer| self.contact(peer).id);
+        self.place_everyone();
+    }
+
+    /// Puts all peers into their final places.
+    pub fn place_everyone(&mut self) {
+        let mut order: Vec<u32> = (0..self.peers.len() as u32).collect();
+        order.sort_by_key(|&peer| self.contact(peer).key());
         self.members.extend(
             order
                 .iter()
@@ -229,12 +260,13 @@ impl World {
             RingAction::Found {
                 id, owners, hops, ..
             } => {
-                let owner = owners.first().and_then(number_of);
+                let owner = owners.first().and_then(|owner| self.number_of(owner.id));
                 self.settle(id, owner, hops);
             }
             RingAction::NotFound(id, _) => self.settle(id, None, 0),
             RingAction::PhaseChanged(phase) => self.note_phase(peer, phase),
             RingAction::ArcChanged(change) => self.note_arc(peer, change),
+            RingAction::SeatTaken => {}
         }
     }
 
@@ -261,8 +293,7 @@ impl World {
 
     fn send(&mut self, from: u32, to: &Contact, message: Message) {
         self.tally.sent(&message);
-        // An answer goes back the way the question came, without any address.
-        let Some(to) = number_of(to).or_else(|| self.numbers.get(&to.id).copied()) else {
+        let Some(to) = self.number_of(to.id) else {
             return;
         };
         if let Some(delay) = self.network.delay_ms(from, to, &mut self.rng) {
@@ -290,8 +321,9 @@ impl World {
             self.now = at;
             match happening {
                 Happening::Arrival(Letter { from, to, message }) => {
-                    let from = self.contact(from).id;
-                    self.tell(to, RingEvent::Received(from, message));
+                    let contact = self.contact(from);
+                    let (from, at) = (contact.id, address_of(contact));
+                    self.tell(to, RingEvent::Received(from, at, message));
                 }
                 Happening::Timer(peer) => self.wake(peer),
                 Happening::Cue(number) => return Some(number),
@@ -449,6 +481,9 @@ impl World {
             first_from(&self.members, sought.key),
         ];
         let is_right = owner.is_some() && right.contains(&owner);
+        self.answers
+            .iter_mut()
+            .for_each(|answers| answers.push((sought.key, owner)));
         self.tally
             .lookup_ended(owner.is_some(), is_right, hops, took);
         let is_honest = |owner: &Option<u32>| owner.is_some_and(|owner| !self.is_liar(owner));
@@ -456,6 +491,10 @@ impl World {
             let is_hijacked = !is_right && owner.is_some_and(|owner| self.is_liar(owner));
             self.tally.lookup_of_honest(is_hijacked, hops);
         }
+    }
+
+    fn number_of(&self, peer: PeerId) -> Option<u32> {
+        self.numbers.get(&peer).copied()
     }
 
     /// Changes how many requests of a lookup are in flight at a time, for every peer.
@@ -485,19 +524,12 @@ fn first_from(peers: &BTreeMap<Key, u32>, key: Key) -> Option<u32> {
 /// The key that this event asks for, whose answer must lead nearer to it.
 fn asked_key(event: &RingEvent) -> Option<Key> {
     match event {
-        RingEvent::Received(_, Message::Request(_, RingRequest::Find { key, .. })) => Some(*key),
+        RingEvent::Received(_, _, Message::Request(_, RingRequest::Find { key, .. })) => Some(*key),
         _ => None,
     }
 }
 
-/// The address of a simulated peer is its number.
-fn route(number: u32) -> Route {
-    SocketAddr::from((Ipv4Addr::from_bits(0x0a00_0000 | number), 4433)).into()
-}
-
-fn number_of(contact: &Contact) -> Option<u32> {
-    match contact.routes.as_slice().first()?.address()? {
-        SocketAddr::V4(address) => Some(address.ip().to_bits() & 0x00ff_ffff),
-        SocketAddr::V6(_) => None,
-    }
+fn address_of(contact: &Contact) -> Option<IpAddr> {
+    let route = contact.routes.as_slice().first()?;
+    Some(route.address()?.ip())
 }

@@ -7,16 +7,26 @@
 
 use super::{
     ChordSettings, RingStanding,
+    dial_back::Switchboard,
     mailbox::{Command, Mailbox, decode, encode},
+    seat_keeper::{SeatKeeper, routes_to},
 };
-use crate::{Kind, LookupError, RequestError, Source, Transport, clock::Clock};
+use crate::{
+    AddressPolicy, Kind, LookupError, Refusal, RequestError, Source, Transport, clock::Clock,
+};
 use apoidea_chord::{
     ArcChange, Contact, Freshness, LookupId, Message, Neighbourhood, NotFound, Phase, Ring,
     RingAction, RingEvent, Routes,
 };
-use apoidea_model::{Key, PeerId, Route};
+use apoidea_model::{Key, PeerId, Route, Time};
+use bytes::Bytes;
 use rand::rngs::StdRng;
-use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     sync::{Semaphore, broadcast, mpsc, oneshot, watch},
     time,
@@ -25,6 +35,8 @@ use tokio_util::task::TaskTracker;
 
 /// Messages being sent at once; further ones are lost, as they could be on the network.
 const SENDS: usize = 256;
+/// Requests about reachability that are answered at once.
+const CALLS: usize = 8;
 /// Lookups under way at once.
 const LOOKUPS: usize = 1024;
 /// Time between two comparisons of the own routes, which also mark the useful connections and
@@ -43,6 +55,8 @@ const FAREWELL: Duration = Duration::from_millis(800);
 
 /// Smoothed round trips, as the ring measured them.
 pub(crate) type MeasuredRoundTrips = HashMap<PeerId, Duration>;
+/// Members that fell silent, and the times from which on others may take their places.
+pub(crate) type Graces = Vec<(PeerId, Time)>;
 type LookupReply = oneshot::Sender<Result<Vec<PeerId>, LookupError>>;
 
 pub(crate) struct Actor {
@@ -54,10 +68,14 @@ pub(crate) struct Actor {
     standing: watch::Sender<RingStanding>,
     round_trips: watch::Sender<MeasuredRoundTrips>,
     neighbourhood: watch::Sender<Arc<Neighbourhood>>,
+    graces: watch::Sender<Graces>,
     lookups: HashMap<LookupId, LookupReply>,
     next_lookup: u64,
     advertise: Vec<SocketAddr>,
+    seat_keeper: SeatKeeper,
+    switchboard: Arc<Switchboard>,
     sends: Arc<Semaphore>,
+    calls: Arc<Semaphore>,
     tasks: TaskTracker,
     clock: Clock,
     rng: StdRng,
@@ -68,6 +86,7 @@ pub(crate) struct Watches {
     pub standing: watch::Receiver<RingStanding>,
     pub round_trips: watch::Receiver<MeasuredRoundTrips>,
     pub neighbourhood: watch::Receiver<Arc<Neighbourhood>>,
+    pub graces: watch::Receiver<Graces>,
 }
 
 impl Actor {
@@ -81,9 +100,11 @@ impl Actor {
     ) -> (Self, Watches) {
         let advertise = settings.advertise.clone();
         let me = Contact::new(transport.me(), &own_routes(&transport, &advertise));
+        let seat_keeper = SeatKeeper::new(me.id, settings.ring.seating);
         let ring = Ring::new(me, settings.ring.clone());
         let (neighbourhood, neighbours) = watch::channel(Arc::new(ring.neighbourhood()));
         let (standing, watched) = watch::channel(standing_of(&ring));
+        let (graces, granted) = watch::channel(Graces::default());
         let (round_trips, measured) = watch::channel(MeasuredRoundTrips::default());
         let actor = Actor {
             ring,
@@ -94,10 +115,14 @@ impl Actor {
             standing,
             round_trips,
             neighbourhood,
+            graces,
             lookups: HashMap::new(),
             next_lookup: 0,
             advertise,
+            seat_keeper,
+            switchboard: Arc::new(Switchboard::new(neighbours.clone())),
             sends: Arc::new(Semaphore::new(SENDS)),
+            calls: Arc::new(Semaphore::new(CALLS)),
             tasks: TaskTracker::new(),
             clock: Clock::start(),
             rng: rand::make_rng(),
@@ -106,6 +131,7 @@ impl Actor {
             standing: watched,
             round_trips: measured,
             neighbourhood: neighbours,
+            graces: granted,
         };
         (actor, watches)
     }
@@ -139,12 +165,14 @@ impl Actor {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Received(from, message, reply) => self.receive(from, message, reply),
+            Command::DialBack(from, body, reply) => self.dial_back(from, body, reply),
             Command::Unreachable(peer) => self.handle(RingEvent::Unreachable(peer)),
-            // A peer's id is the end of its own arc, so it names the arc that is remembered
-            // wrongly.
-            Command::Redirected(by) => self.handle(RingEvent::Redirected { key: by.key(), by }),
+            Command::Redirected(by) => self.handle(RingEvent::Redirected { by }),
             Command::Join(contacts) => self.join(contacts),
-            Command::Learned(contacts) => self.handle(RingEvent::Learned(contacts)),
+            Command::Learned(contacts) => {
+                let contacts = self.guess_seats(contacts);
+                self.handle(RingEvent::Learned(contacts));
+            }
             Command::LookUp {
                 key,
                 count,
@@ -157,10 +185,86 @@ impl Actor {
         }
     }
 
+    /// Answers a request about reachability, which may take as long as a dial. Without an answer
+    /// the asker is told that this peer is busy.
+    fn dial_back(&self, from: PeerId, body: Bytes, reply: oneshot::Sender<Result<Bytes, Refusal>>) {
+        let Ok(permit) = self.calls.clone().try_acquire_owned() else {
+            return;
+        };
+        let (switchboard, transport) = (self.switchboard.clone(), self.transport.clone());
+        self.tasks.spawn(async move {
+            let answer = switchboard.answer(&transport, from, &body).await;
+            drop(permit);
+            // The asker may have gone.
+            let _ = reply.send(answer);
+        });
+    }
+
     fn join(&mut self, contacts: Vec<Contact>) {
+        self.seat_keeper.stop_moving();
         // The peers met on the way in have said how they see this peer.
         self.tend();
+        let contacts = self.guess_seats(contacts);
         self.handle(RingEvent::Join(contacts));
+    }
+
+    fn guess_seats(&mut self, contacts: Vec<Contact>) -> Vec<Contact> {
+        let (now, mine) = (self.clock.now(), self.ring.me().seat().prefix());
+        let guess = |contact: Contact| {
+            let seen = self.transport.proven_address(contact.id);
+            self.seat_keeper.guess(contact, seen, mine, now)
+        };
+        contacts.into_iter().map(guess).collect()
+    }
+
+    /// Takes the seat that follows from this peer's address now. A member leaves its old one as if
+    /// it left the ring, and comes back a little later.
+    fn keep_seat(&mut self, routes: &[Route]) {
+        let now = self.clock.now();
+        let addresses = routes
+            .iter()
+            .filter_map(|route| Some(route.address()?.ip()));
+        let addresses: Vec<IpAddr> = addresses.collect();
+        let me = Contact::new(self.transport.me(), routes);
+        let Some(seat) = self.seat_keeper.seat(&addresses, now) else {
+            return self.ring.moved_to(me.at(self.ring.me().seat()));
+        };
+        let old = self.ring.me().seat();
+        let is_mine = seat == old;
+        if old.prefix().is_some() && seat.prefix() != old.prefix() {
+            // Others know this peer by the address at which the connections were made.
+            self.transport.wake_up();
+        }
+        match self.ring.phase() {
+            Phase::Outside => {
+                self.ring.moved_to(me.at(seat));
+                if self.seat_keeper.ends_moving(now) {
+                    self.handle(RingEvent::Join(Vec::new()));
+                }
+            }
+            _ if is_mine => self.ring.moved_to(me.at(seat)),
+            Phase::Joining | Phase::Alone => {
+                self.handle(RingEvent::Leave);
+                self.ring.moved_to(me.at(seat));
+                self.handle(RingEvent::Join(Vec::new()));
+            }
+            Phase::Member => {
+                tracing::info!(?seat, "this peer moves to another seat on the ring");
+                let known = self.ring.successors().to_vec();
+                self.handle(RingEvent::Leave);
+                self.handle(RingEvent::Learned(known));
+                self.seat_keeper.begin_moving(now);
+            }
+        }
+    }
+
+    /// Another member has this peer's seat.
+    fn lose_seat(&mut self) {
+        let now = self.clock.now();
+        self.seat_keeper.lose(now, &mut self.rng);
+        tracing::info!("another member of this peer's network has its seat");
+        self.handle(RingEvent::Leave);
+        self.seat_keeper.begin_moving(now);
     }
 
     fn handle(&mut self, event: RingEvent) {
@@ -177,10 +281,11 @@ impl Actor {
             _ => None,
         };
         let now = self.clock.now();
-        let mut actions = self
-            .ring
-            .handle(RingEvent::Received(from, message), now, &mut self.rng);
-        let is_response = |action: &RingAction| matches!(action, RingAction::Send(to, Message::Response(id, _)) if to.id == from && Some(*id) == asked);
+        let at = self.transport.proven_address(from);
+        let mut actions =
+            self.ring
+                .handle(RingEvent::Received(from, at, message), now, &mut self.rng);
+        let is_response = |action: &RingAction| matches!(action, RingAction::Send(to, Message::Response(id, ..)) if to.id == from && Some(*id) == asked);
         if let (Some(reply), Some(at)) = (reply, actions.iter().position(is_response))
             && let RingAction::Send(_, response) = actions.remove(at)
         {
@@ -202,8 +307,9 @@ impl Actor {
             RingAction::ArcChanged(change) => drop(self.changes.send(change)),
             RingAction::PhaseChanged(phase) => {
                 tracing::info!(?phase, "this peer's relation to the ring changed");
-                self.tend();
+                self.mark_useful();
             }
+            RingAction::SeatTaken => self.lose_seat(),
         }
     }
 
@@ -235,7 +341,7 @@ impl Actor {
     fn meet(&self, contact: &Contact) -> PeerId {
         self.transport.learn(
             contact.id,
-            contact.routes.as_slice().iter().copied(),
+            routes_to(contact).as_slice().iter().copied(),
             Source::Told,
         );
         contact.id
@@ -269,6 +375,7 @@ impl Actor {
     }
 
     fn leave(&mut self, reply: oneshot::Sender<()>) {
+        self.seat_keeper.stop_moving();
         if self.ring.phase() == Phase::Outside {
             // Nobody has to be told any more.
             let _ = reply.send(());
@@ -283,14 +390,15 @@ impl Actor {
         });
     }
 
-    /// Keeps the peer's own routes, the useful connections and the published round trips up to
-    /// date.
+    /// Keeps the peer's own routes, its seat, the useful connections and the published round trips
+    /// up to date.
     fn tend(&mut self) {
         let routes = own_routes(&self.transport, &self.advertise);
-        let me = Contact::new(self.transport.me(), &routes);
-        if me != *self.ring.me() {
-            self.ring.moved_to(me);
-        }
+        self.keep_seat(&routes);
+        self.mark_useful();
+    }
+
+    fn mark_useful(&self) {
         let status = self.ring.status();
         let measured = status.round_trips.iter().copied().collect();
         self.round_trips.send_replace(measured);
@@ -306,17 +414,22 @@ impl Actor {
 
     fn publish(&self) {
         self.publish_neighbourhood();
+        let graces = self.ring.graces();
+        self.graces.send_if_modified(|told| {
+            let before = std::mem::replace(told, graces);
+            before != *told
+        });
         let now = standing_of(&self.ring);
         self.standing.send_if_modified(|told| {
             let before = std::mem::replace(told, now);
-            (before.phase, before.arc) != (now.phase, now.arc)
+            (before.phase, before.arc, before.touch) != (now.phase, now.arc, now.touch)
         });
     }
 
     /// A peer without a place keeps the view of its last one.
     fn publish_neighbourhood(&self) {
         let now = self.ring.neighbourhood();
-        if !now.peers().is_empty() {
+        if !now.is_empty() {
             self.neighbourhood.send_if_modified(|told| {
                 let is_new = **told != now;
                 if is_new {
@@ -332,18 +445,29 @@ fn standing_of(ring: &Ring) -> RingStanding {
     RingStanding {
         phase: ring.phase(),
         arc: ring.arc(),
+        seat: ring.me().seat(),
         size_estimate: ring.size_estimate(),
+        touch: ring.touch(),
     }
 }
 
 /// The routes on which others can reach this peer: those that the user gives, otherwise the
-/// addresses that it listens on and the routes on which others see it.
+/// addresses that it listens on, and those on which others see it. In the open network enough of
+/// them have to agree; friends are believed.
 fn own_routes(transport: &Transport, advertise: &[SocketAddr]) -> Vec<Route> {
     if !advertise.is_empty() {
         return advertise.iter().copied().map(Route::from).collect();
     }
-    let observed = transport.observed_routes();
-    let observed = observed.into_iter().map(|(route, _)| route);
+    let observed: Vec<Route> = match transport.policy() {
+        AddressPolicy::Global => {
+            let believed = transport.believed_addresses().into_iter();
+            believed.map(Route::from).collect()
+        }
+        AddressPolicy::Private => {
+            let observed = transport.observed_routes().into_iter();
+            observed.map(|(route, _)| route).collect()
+        }
+    };
     let local = transport.local_addresses().into_iter().map(Route::from);
     let mut routes = Vec::new();
     for route in local.chain(observed) {

@@ -17,6 +17,8 @@ const COMMANDS: usize = 256;
 pub(crate) enum Command {
     /// A message came, with the stream on which an answer may go back.
     Received(PeerId, Message, Option<oneshot::Sender<Message>>),
+    /// A request about reachability.
+    DialBack(PeerId, Bytes, oneshot::Sender<Result<Bytes, Refusal>>),
     /// No connection could be made to this peer.
     Unreachable(PeerId),
     /// This peer says that it does not own a key that it was named for.
@@ -80,10 +82,22 @@ impl Doorman {
     }
 }
 
+impl Doorman {
+    /// Hands a request about reachability over.
+    async fn put_through(&self, from: PeerId, body: Bytes) -> Result<Bytes, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.mailbox
+            .send(Command::DialBack(from, body, reply))
+            .await;
+        answer.await.unwrap_or(Err(Refusal::Busy))
+    }
+}
+
 impl Service for Doorman {
     fn answer(&self, from: PeerId, request: Request) -> BoxFuture<'_, Result<Bytes, Refusal>> {
         match request.kind {
             Kind::RING => Box::pin(self.bring(from, request.body)),
+            Kind::DIAL_BACK => Box::pin(self.put_through(from, request.body)),
             kind if kind.is_reserved() => Box::pin(std::future::ready(Err(Refusal::UnknownKind))),
             _ => self.service.answer(from, request),
         }

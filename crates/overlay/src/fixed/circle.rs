@@ -126,12 +126,16 @@ fn joined(first: ArcChange, second: ArcChange) -> Option<ArcChange> {
 fn points_of(member: &Member) -> impl Iterator<Item = (Key, PeerId)> + use<> {
     let id = member.id;
     let count = POINTS * u32::from(member.capacity.clamp(1, Member::MAX_CAPACITY));
-    (0..count).map(move |n| {
-        (
-            Key::hash([id.key().as_bytes().as_slice(), &n.to_be_bytes()].concat()),
-            id,
-        )
-    })
+    (0..count).map(move |n| (point(id, n), id))
+}
+
+fn point(id: PeerId, number: u32) -> Key {
+    Key::hash([id.key().as_bytes().as_slice(), &number.to_be_bytes()].concat())
+}
+
+/// The first point of a member, whatever its capacity.
+pub(crate) fn first_point(id: PeerId) -> Key {
+    point(id, 0)
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub(crate) enum Close {
     Unresponsive = 6,
     #[error("this machine slept")]
     Slept = 7,
+    #[error("the work for this identity is not proven yet")]
+    NoToil = 8,
 }
 
 impl Close {

@@ -57,6 +57,9 @@ pub enum DialError {
     /// The handshake failed.
     #[error("{0}")]
     Failed(String),
+    /// It has not proven the work for its identity yet.
+    #[error("it has not proven the work for its identity yet")]
+    Unproven,
     /// Its hello made no sense.
     #[error("its hello made no sense")]
     Malformed,
@@ -171,6 +174,7 @@ impl Inner {
         expected: Expected,
     ) -> Result<Arc<Link>, DialError> {
         let deadline = self.settings.limits.dial_deadline();
+        self.note_spoken(address);
         let outcome = tokio::select! {
             outcome = time::timeout(deadline, self.connect(address, expected)) => outcome.unwrap_or(Err(DialError::TimedOut)),
             () = self.stop.cancelled() => Err(DialError::Closed),
@@ -201,19 +205,19 @@ impl Inner {
         if peer == self.me() {
             return Err(DialError::Myself(address));
         }
-        let hello = self.introduce(&connection).await.map_err(|error| {
+        let hello = self.introduce(&connection, peer).await.map_err(|error| {
             // The other side's reason for closing tells more than the stream that broke.
             connection
                 .close_reason()
                 .map_or(error, |reason| dial_error(reason, address))
         })?;
-        let link = Link::direct(peer, Dialler::Me, hello, connection);
+        let link = Link::direct(peer, Dialler::Me, hello, address, connection);
         self.note_observed(&link);
         Ok(link)
     }
 
     /// Says hello first and reads the other side's.
-    async fn introduce(&self, connection: &Connection) -> Result<Hello, DialError> {
+    async fn introduce(&self, connection: &Connection, peer: PeerId) -> Result<Hello, DialError> {
         let (send, mut receive) = connection
             .open_bi()
             .await
@@ -231,8 +235,17 @@ impl Inner {
             return Err(DialError::Malformed);
         }
         let body = head.body(&mut receive).await.map_err(malformed)?;
-        Hello::decode(&body, &self.settings.network, self.me()).map_err(|error| match error {
+        let hello = Hello::decode(&body, &self.settings.network, self.me());
+        let hello = hello.and_then(|hello| {
+            hello.check_toil(peer, self.settings.effort)?;
+            Ok(hello)
+        });
+        hello.map_err(|error| match error {
             HelloError::Malformed => DialError::Malformed,
+            HelloError::NoToil => {
+                Close::NoToil.end(connection);
+                DialError::Unproven
+            }
             HelloError::WrongNetwork { .. } => {
                 Close::WrongNetwork.end_because(connection, &error.to_string());
                 DialError::WrongNetwork(error.to_string())

@@ -17,6 +17,7 @@ use crate::Kind;
 use apoidea_model::Route;
 use quinn::{Connection, ConnectionError, Incoming};
 use std::{
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -113,24 +114,30 @@ impl Inner {
 
     async fn shake_hands(&self, incoming: Incoming) -> Result<Link, GreetError> {
         let is_claimed = !incoming.remote_address_validated();
-        let origin = Origin::at(incoming.remote_address().ip());
+        let address = incoming.remote_address();
+        let origin = Origin::at(address.ip());
         let connection = incoming.accept()?.await?;
         if is_claimed {
             self.gate().charge_newcomer(origin, Instant::now());
         }
-        let outcome = self.hear_hello(&connection).await;
+        let outcome = self.hear_hello(&connection, address).await;
         match &outcome {
             Ok(_) => {}
             Err(GreetError::Hello(error @ HelloError::WrongNetwork { .. })) => {
                 Close::WrongNetwork.end_because(&connection, &error.to_string());
             }
+            Err(GreetError::Hello(HelloError::NoToil)) => Close::NoToil.end(&connection),
             Err(GreetError::Banished) => Close::Banished.end(&connection),
             Err(_) => Close::Malformed.end(&connection),
         }
         outcome
     }
 
-    async fn hear_hello(&self, connection: &Connection) -> Result<Link, GreetError> {
+    async fn hear_hello(
+        &self,
+        connection: &Connection,
+        address: SocketAddr,
+    ) -> Result<Link, GreetError> {
         let peer = proven_peer(connection).ok_or(GreetError::NotAHello)?;
         if peer == self.me() {
             return Err(GreetError::Myself);
@@ -145,7 +152,8 @@ impl Inner {
         }
         let body = head.body(&mut receive).await?;
         let theirs = Hello::decode(&body, &self.settings.network, self.me())?;
-        let route = Route::Direct(connection.remote_address());
+        theirs.check_toil(peer, self.settings.effort)?;
+        let route = Route::Direct(address);
         let mut writer = Writer::new(send);
         writer
             .write(ANSWERED, self.hello(route).encode().into())
@@ -153,8 +161,9 @@ impl Inner {
             .map_err(|_| FrameError::Cancelled)?;
         // The other side dials from the socket that it listens on, so it can be dialled there.
         self.book().learn(peer, route, Source::Proven);
-        let link = Link::direct(peer, Dialler::Them, theirs, connection.clone());
+        let link = Link::direct(peer, Dialler::Them, theirs, address, connection.clone());
         self.note_observed(&link);
+        self.note_arrival(address);
         Ok(link)
     }
 
@@ -164,6 +173,7 @@ impl Inner {
             GreetError::Hello(HelloError::WrongNetwork { .. }) => {
                 self.counters.note(TransportEvent::WrongNetwork)
             }
+            GreetError::Hello(HelloError::NoToil) => self.counters.note(TransportEvent::TurnedAway),
             GreetError::Hello(_) | GreetError::NotAHello => {
                 self.counters.note(TransportEvent::Malformed)
             }

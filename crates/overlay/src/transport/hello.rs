@@ -1,6 +1,7 @@
 //! The first exchange on every connection: network, version, capabilities, and the route on which
 //! each side sees the other.
 
+use apoidea_chord::{Effort, Toil};
 use apoidea_model::{PeerId, Route};
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
@@ -100,6 +101,8 @@ pub(crate) struct Hello {
     pub observed: Route,
     /// The services that this peer offers.
     pub capabilities: Capabilities,
+    /// The proof of the work for this peer's identity.
+    pub toil: Toil,
     /// Software and version.
     pub version: String,
 }
@@ -109,6 +112,8 @@ pub(crate) struct Hello {
 pub(crate) enum HelloError {
     #[error("the hello could not be read")]
     Malformed,
+    #[error("the other has not proven the work for its identity yet")]
+    NoToil,
     #[error("this peer belongs to the network {ours}, the other to {theirs}")]
     WrongNetwork { ours: NetworkId, theirs: NetworkId },
 }
@@ -117,11 +122,17 @@ impl Hello {
     /// Longest version text that is kept.
     const MAX_VERSION_CHARS: usize = 64;
     /// Longest hello that is read: the longest network name and version text, and a little over.
-    pub const MAX_BYTES: usize = 256;
+    pub const MAX_BYTES: usize = 272;
 
     /// The bytes on the wire.
     pub fn encode(&self) -> Vec<u8> {
         postcard::to_stdvec(self).expect("a hello has no type that postcard cannot write")
+    }
+
+    /// Checks that the work was done for the identity that the other side has proven.
+    pub fn check_toil(&self, peer: PeerId, effort: Effort) -> Result<(), HelloError> {
+        let is_proven = self.toil.proves(peer, effort);
+        is_proven.then_some(()).ok_or(HelloError::NoToil)
     }
 
     /// Reads the other side's hello to `me` and checks that it belongs here.
@@ -173,6 +184,7 @@ mod tests {
             incarnation: u64::MAX,
             observed: "[2a00::1]:65535".parse().unwrap(),
             capabilities: Capabilities::MEMBER,
+            toil: Toil(u64::MAX),
             version: "x".repeat(64),
         }
     }
@@ -190,6 +202,17 @@ mod tests {
             assert!(bytes.len() <= Hello::MAX_BYTES, "{}", bytes.len());
             assert_eq!(Hello::decode(&bytes, &hello.network, me()), Ok(hello));
         }
+    }
+
+    #[test]
+    fn work_is_asked_for_where_the_network_wants_it() {
+        let easy = Effort(4);
+        let toil = Toil::find(me(), easy, 0, 1 << 12).unwrap();
+        let hello = Hello { toil, ..hello() };
+        assert_eq!(hello.check_toil(me(), Effort::NONE), Ok(()));
+        assert_eq!(hello.check_toil(me(), easy), Ok(()));
+        let far = hello.check_toil(me(), Effort(60));
+        assert_eq!(far, Err(HelloError::NoToil));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use quinn::{Connection, ConnectionError, RecvStream};
 use serde::{Deserialize, Serialize};
 use std::{
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed},
@@ -38,6 +39,9 @@ pub(crate) struct Link {
     pub dialler: Dialler,
     pub hello: Hello,
     pub connection: Connection,
+    /// The address of the other side during the handshake. It is proven: the other side has read
+    /// there what this side sent. A later address of a connection that moves is not, for a moment.
+    pub proven: SocketAddr,
     /// The peer that forwards this connection, if it is not direct.
     relay: Option<PeerId>,
     pub opened: Instant,
@@ -67,12 +71,19 @@ pub(crate) const ANSWERED: u8 = 0;
 
 impl Link {
     /// A connection without a relay in between.
-    pub fn direct(peer: PeerId, dialler: Dialler, hello: Hello, connection: Connection) -> Self {
+    pub fn direct(
+        peer: PeerId,
+        dialler: Dialler,
+        hello: Hello,
+        proven: SocketAddr,
+        connection: Connection,
+    ) -> Self {
         Link {
             peer,
             dialler,
             hello,
             connection,
+            proven,
             relay: None,
             opened: Instant::now(),
             slots: Arc::new(Semaphore::new(Limits::SERVING_PER_PEER)),
@@ -105,6 +116,13 @@ impl Link {
             Some(relay) => Route::Via { relay },
             None => Route::Direct(self.connection.remote_address()),
         }
+    }
+
+    /// The address that the other side has proven; none behind a relay.
+    pub fn proven_ip(&self) -> Option<IpAddr> {
+        self.relay
+            .is_none()
+            .then(|| self.proven.ip().to_canonical())
     }
 
     /// The party that this connection's limits are counted by.

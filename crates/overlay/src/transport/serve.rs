@@ -27,6 +27,7 @@ impl Inner {
             self.spawn(async move { inner.serve_one(&link, Writer::new(send), receive).await });
         }
         self.table().remove(&link);
+        self.note_spoken(link.proven);
         tracing::debug!(peer = ?link.peer, reason = ?link.connection.close_reason(), "disconnected");
     }
 

@@ -1,6 +1,7 @@
 //! The settings of the transport, and the limits that keep a stranger from using this peer up.
 
 use super::{AddressPolicy, Capabilities, NetworkId};
+use apoidea_chord::Effort;
 use serde::{Deserialize, Serialize};
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -22,6 +23,8 @@ pub struct TransportSettings {
     pub version: String,
     /// The services that this peer offers.
     pub capabilities: Capabilities,
+    /// The work that every peer must have done for its identity. None in a private network.
+    pub effort: Effort,
     /// The way to talk to the operating system.
     pub sockets: Sockets,
     /// The resources that strangers may use.
@@ -39,6 +42,7 @@ impl Default for TransportSettings {
             addresses: AddressPolicy::default(),
             version: concat!("apoidea/", env!("CARGO_PKG_VERSION")).into(),
             capabilities: Capabilities::default(),
+            effort: Effort::NONE,
             sockets: Sockets::default(),
             limits: Limits::default(),
         }

@@ -35,6 +35,7 @@ impl Inner {
         tracing::info!("the machine slept: connecting afresh");
         let links: Vec<_> = self.table().links().cloned().collect();
         links.iter().for_each(|link| link.close(Close::Slept));
+        self.forget_whereabouts();
         for port in &self.ports {
             if let Err(error) = port.rebind() {
                 tracing::warn!(%error, "no new socket");

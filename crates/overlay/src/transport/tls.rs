@@ -5,7 +5,7 @@
 //! only: it is never sent. Sessions are not resumed and there is no early data, so nothing can be
 //! replayed. The cryptography is named explicitly and never taken from a process-wide default.
 
-use crate::Identity;
+use crate::{Identity, signed::SPKI_PREFIX};
 use apoidea_model::{Key, PeerId};
 use quinn::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
 use rustls::{
@@ -27,12 +27,6 @@ use std::sync::Arc;
 
 /// The protocol and its version, agreed on during the handshake.
 pub(crate) const ALPN: &[u8] = b"apoidea/1";
-
-/// Everything before the 32 bytes of an Ed25519 key in its SubjectPublicKeyInfo (RFC 8410). There
-/// is one encoding, so that there is one id per key.
-const SPKI_PREFIX: [u8; 12] = [
-    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
-];
 
 /// The peer that the dialler expects to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::{Capabilities, Dialler, Transport, link::Link};
 use crate::lock::lock;
 use apoidea_model::{PeerId, Route};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::{collections::VecDeque, net::SocketAddr, time::Instant};
 
 /// One connected peer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ts_rs::TS)]
@@ -45,6 +45,18 @@ impl Transport {
     /// recently, the most first.
     pub fn observed_routes(&self) -> Vec<(Route, usize)> {
         lock(&self.inner.observed).counts()
+    }
+
+    /// The addresses of this peer that others name and that are believed, at most one of each
+    /// family: those that peers of enough regions agree on, of those that this peer dialled.
+    pub fn believed_addresses(&self) -> Vec<SocketAddr> {
+        lock(&self.inner.ballot).believed()
+    }
+
+    /// The regions of the Internet from which strangers have lately reached this peer without
+    /// being called.
+    pub fn arrivals(&self) -> usize {
+        lock(&self.inner.arrivals).regions(Instant::now())
     }
 }
 

@@ -9,5 +9,6 @@ mod lookups;
 mod networks;
 mod peers;
 mod ring;
+mod seats;
 mod stranger;
 mod transport;

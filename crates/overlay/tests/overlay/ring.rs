@@ -236,7 +236,7 @@ async fn messages_that_make_no_sense_count_against_their_sender() {
     let nonsense = [
         vec![],
         vec![0xff; 100],
-        vec![1; 25_000],
+        vec![1; 30_000],
         [vec![1, 0, 6], vec![0xff; 5000]].concat(),
     ];
     for (bytes, count) in nonsense.iter().zip(1..) {

@@ -83,7 +83,7 @@ pub fn hello(network: &str) -> Vec<u8> {
     let observed: Route = "127.0.0.1:1".parse().unwrap();
     frame(
         0,
-        &postcard::to_stdvec(&(network, 1u64, observed, 0u32, "stranger/1")).unwrap(),
+        &postcard::to_stdvec(&(network, 1u64, observed, 0u32, 0u64, "stranger/1")).unwrap(),
     )
 }
 

@@ -1,10 +1,11 @@
 //! Two or three well-behaved peers.
 
 use crate::peers::*;
+use apoidea_chord::{Effort, Toil};
 use apoidea_model::{Key, PeerId, Route};
 use apoidea_overlay::{
     AddressPolicy, Bandwidth, DialError, Identity, Kind, Limits, Refusal, RequestError, Sockets,
-    Source, TransportSettings,
+    Source, Transport, TransportSettings,
 };
 use bytes::Bytes;
 use std::{
@@ -552,4 +553,40 @@ async fn nothing_is_answered_after_shutting_down() {
     a.shut_down().await;
     assert_eq!(a.ping(b.me()).await, Err(RequestError::Closed));
     until("the other side has heard it", || !b.is_connected(a.me())).await;
+}
+
+#[tokio::test]
+async fn where_work_is_asked_for_a_peer_that_has_not_done_it_is_turned_away() {
+    let effort = Effort(14);
+    let (a, b) = pair(TransportSettings {
+        effort,
+        ..settings()
+    });
+    let work = |peer: &Transport| Toil::find(peer.me(), effort, 0, 1 << 20).unwrap();
+    b.show_toil(work(&b));
+    let error = a.ping(b.me()).await.unwrap_err().to_string();
+    assert!(error.contains("the work for this identity"), "{error}");
+    a.show_toil(Toil(work(&a).0 + 1));
+    assert!(
+        a.ping(b.me()).await.is_err(),
+        "another number proves nothing"
+    );
+    a.show_toil(work(&a));
+    introduce(&a, &b);
+    a.ping(b.me()).await.unwrap();
+    b.show_toil(Toil(0));
+    let (c, _) = start(TransportSettings {
+        effort,
+        ..settings()
+    });
+    c.show_toil(work(&c));
+    introduce(&c, &b);
+    // Either side may close first, so the reason is not always told.
+    assert!(
+        c.ping(b.me()).await.is_err(),
+        "the dialled peer has shown nothing"
+    );
+    b.show_toil(work(&b));
+    introduce(&c, &b);
+    c.ping(b.me()).await.unwrap();
 }
