@@ -17,6 +17,8 @@ Target amd64-unicode
 !define RUN_APPROVED "Software\Microsoft\Windows\CurrentVersion\Explorer\StartupApproved\Run"
 ; Who our notifications are from. Windows shows none of a program that it knows no name for.
 !define NOTIFIER "Software\Classes\AppUserModelId\org.apoidea.desktop"
+; Links that begin with apoidea: are invites.
+!define SCHEME "Software\Classes\apoidea"
 !define WEBVIEW "SOFTWARE\Microsoft\EdgeUpdate\Clients\{F3017226-FE2A-4295-8BDF-00C3A9A7E4C5}"
 ; Where the programs keep what a peer remembers and its settings, by the conventions of this system.
 !define DATA "$LOCALAPPDATA\apoidea"
@@ -99,6 +101,10 @@ Section "${NAME}" SectionPrograms
     IntFmt $0 "0x%08X" $0
     WriteRegDWORD HKCU "${UNINSTALL}" "EstimatedSize" $0
     WriteRegStr HKCU "${NOTIFIER}" "DisplayName" "${NAME}"
+    WriteRegStr HKCU "${SCHEME}" "" "URL:Apoidea invite"
+    WriteRegStr HKCU "${SCHEME}" "URL Protocol" ""
+    WriteRegStr HKCU "${SCHEME}\DefaultIcon" "" "$INSTDIR\apoidea-desktop.exe"
+    WriteRegStr HKCU "${SCHEME}\shell\open\command" "" '"$INSTDIR\apoidea-desktop.exe" "%1"'
 
     ; Others reach this peer more easily with a rule in the firewall, which only an administrator may add.
     UserInfo::GetAccountType
@@ -212,6 +218,7 @@ Section "Uninstall"
     DeleteRegValue HKCU "${RUN}" "${NAME}"
     DeleteRegValue HKCU "${RUN_APPROVED}" "${NAME}"
     DeleteRegKey HKCU "${NOTIFIER}"
+    DeleteRegKey HKCU "${SCHEME}"
     DeleteRegKey HKCU "${UNINSTALL}"
     UserInfo::GetAccountType
     Pop $0

@@ -40,6 +40,8 @@ struct Desktop {
     windows: Mutex<Windows>,
     folder: PathBuf,
     purpose: Purpose,
+    /// The invite that the app was started with.
+    invite: Option<String>,
 }
 
 impl Desktop {
@@ -60,7 +62,11 @@ pub fn run(launch: Launch) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     tauri::async_runtime::set(runtime.handle().clone());
-    let Launch { purpose, place } = launch;
+    let Launch {
+        purpose,
+        place,
+        invite,
+    } = launch;
     let folder = engine::data_folder(&place)?;
     log_file::start(&engine::log_folder(&folder))?;
     let desktop = Desktop {
@@ -73,6 +79,7 @@ pub fn run(launch: Launch) -> anyhow::Result<()> {
         windows: Mutex::default(),
         folder,
         purpose,
+        invite,
     };
     let app = tauri::Builder::default()
         .plugin(tauri_plugin_single_instance::init(|app, words, _| {
@@ -126,13 +133,31 @@ fn set_up(app: &AppHandle, place: Place) -> tauri::Result<()> {
 
 /// Somebody started the app again: that is a wish to see it.
 fn second_start(app: &AppHandle, words: Vec<String>) {
-    let page = match Launch::parse(words).map(|launch| launch.purpose) {
+    let launch = Launch::parse(words);
+    let page = match launch.as_ref().map(|launch| launch.purpose) {
         Ok(Purpose::Configure) => "settings",
         Ok(Purpose::StayInTray) => return,
         _ => "overview",
     };
     let app = app.clone();
+    if let Some(invite) = launch.ok().and_then(|launch| launch.invite) {
+        tauri::async_runtime::spawn(async move { open_invite(&app, invite).await });
+        return;
+    }
     tauri::async_runtime::spawn(async move { show(&app, Kind::Dashboard, page).await });
+}
+
+/// Lets the volunteer look at an invite; nothing is joined before they say so in the window.
+async fn open_invite(app: &AppHandle, invite: String) {
+    let desktop = app.state::<Desktop>();
+    let Some(engine) = desktop.engine.get() else {
+        return;
+    };
+    if let Err(error) = engine.api().open_invite(invite).await {
+        let view = desktop.view().clone();
+        notify(app, &view, &format!("{error:#}"));
+    }
+    show(app, Kind::Dashboard, "peers").await;
 }
 
 /// Follows the peer until it ends or somebody asks for its end.
@@ -176,6 +201,9 @@ async fn tell_of_login(app: &AppHandle, engine: &Engine) -> anyhow::Result<()> {
 }
 
 async fn first_window(app: &AppHandle, engine: &Engine) {
+    if let Some(invite) = app.state::<Desktop>().invite.clone() {
+        return open_invite(app, invite).await;
+    }
     match app.state::<Desktop>().purpose {
         Purpose::Configure => show(app, Kind::Dashboard, "settings").await,
         _ if !engine.is_welcomed() => show(app, Kind::Dashboard, "welcome").await,
@@ -313,6 +341,7 @@ async fn carry_out(app: &AppHandle, order: Order) -> anyhow::Result<()> {
     match order {
         Order::Welcome => show(app, Kind::Dashboard, "welcome").await,
         Order::Dashboard => show(app, Kind::Dashboard, "overview").await,
+        Order::Invite => show(app, Kind::Dashboard, "peers").await,
         Order::About => show(app, Kind::Dashboard, "about").await,
         Order::Screensaver => show(app, Kind::Screensaver, "screensaver").await,
         Order::Restart => app.restart(),

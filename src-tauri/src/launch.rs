@@ -62,6 +62,8 @@ pub struct Launch {
     pub purpose: Purpose,
     /// Where the peer's files are.
     pub place: Place,
+    /// The invite that was opened.
+    pub invite: Option<String>,
 }
 
 /// Where the peer's files are; the same options as those of `apoidea`.
@@ -102,12 +104,24 @@ impl Place {
     }
 }
 
+/// A link that the desktop hands over; the peer reads the rest of it.
+fn link(word: &str) -> Result<String, String> {
+    if word.starts_with("apoidea:") {
+        Ok(word.to_owned())
+    } else {
+        Err("an invite begins with apoidea:".to_owned())
+    }
+}
+
 /// The tray app of Apoidea, a volunteer web crawler.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
     #[command(flatten)]
     place: Place,
+    /// An invite to look at, `apoidea:…`
+    #[arg(value_parser = link)]
+    invite: Option<String>,
     /// Show the screensaver
     #[arg(long)]
     screensaver: bool,
@@ -137,6 +151,7 @@ impl Launch {
             return Ok(Launch {
                 purpose,
                 place: Arguments::try_parse_from(words)?.place,
+                invite: None,
             });
         }
         // XScreenSaver writes long options with one dash.
@@ -146,6 +161,7 @@ impl Launch {
         });
         let Arguments {
             place,
+            invite,
             screensaver,
             hidden,
             view,
@@ -161,7 +177,11 @@ impl Launch {
                 None => Purpose::Open,
             },
         };
-        Ok(Launch { purpose, place })
+        Ok(Launch {
+            purpose,
+            place,
+            invite,
+        })
     }
 }
 
@@ -197,6 +217,14 @@ mod tests {
             .chain(words)
             .map(|word| (*word).to_owned());
         Launch::parse(words).unwrap().purpose
+    }
+
+    #[test]
+    fn an_invite_is_opened_by_its_link() {
+        let words = ["apoidea-desktop", "apoidea:abc"].map(str::to_owned);
+        let launch = Launch::parse(words).unwrap();
+        assert_eq!(launch.purpose, Purpose::Open);
+        assert_eq!(launch.invite.as_deref(), Some("apoidea:abc"));
     }
 
     #[test]

@@ -54,6 +54,13 @@ impl LocalApi {
             .map(drop)
     }
 
+    /// Hands an invite to the dashboard, which asks the volunteer about it.
+    pub async fn open_invite(&self, link: String) -> anyhow::Result<()> {
+        self.ask(Method::PUT, "/api/invite", Some(json!({ "link": link })))
+            .await
+            .map(drop)
+    }
+
     /// A link that opens a page of the dashboard, once.
     pub async fn link(&self, page: &str) -> anyhow::Result<String> {
         let answer = self.ask(Method::POST, "/api/link", None).await?;

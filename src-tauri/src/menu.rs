@@ -237,7 +237,7 @@ pub fn are_alike(one: &[Entry], other: &[Entry]) -> bool {
 }
 
 /// What can be asked of a peer that runs.
-fn of_peer(view: &View) -> [Entry; 9] {
+fn of_peer(view: &View) -> [Entry; 10] {
     let is_paused = view
         .status
         .as_ref()
@@ -254,6 +254,7 @@ fn of_peer(view: &View) -> [Entry; 9] {
         Entry::Submenu("Run".to_owned(), runs(view.preferences.run)),
         Entry::Separator,
         choice("Open dashboard", Order::Dashboard),
+        choice("Invite somebody…", Order::Invite),
         choice("Show screensaver", Order::Screensaver),
         Entry::Submenu(
             "Screensaver".to_owned(),
@@ -535,6 +536,7 @@ mod tests {
         }
         for order in [
             Order::Dashboard,
+            Order::Invite,
             Order::Screensaver,
             Order::About,
             Order::Quit,

@@ -28,6 +28,8 @@ pub enum Order {
     Welcome,
     /// Show the dashboard.
     Dashboard,
+    /// Show where somebody can be invited.
+    Invite,
     /// Show the screensaver.
     Screensaver,
     /// Open the screensaver after so many seconds without input; 0 is never.
@@ -53,11 +55,12 @@ pub enum Order {
 #[error("{0:?} is not an order of the menu")]
 pub struct UnknownOrder(String);
 
-const PLAIN: [(&str, Order); 9] = [
+const PLAIN: [(&str, Order); 10] = [
     ("pause", Order::Pause),
     ("resume", Order::Resume),
     ("welcome", Order::Welcome),
     ("dashboard", Order::Dashboard),
+    ("invite", Order::Invite),
     ("screensaver", Order::Screensaver),
     ("about", Order::About),
     ("restart", Order::Restart),

@@ -198,6 +198,8 @@ pub fn words(home: &Path) -> Vec<String> {
         "network.port=0",
         "network.listen=[\"127.0.0.1\"]",
         "network.local_network=off",
+        "network.rendezvous=off",
+        "crawl.seeds=[]",
         // Whatever else the machine does, and though nobody is away from this screen.
         "preferences.run=always",
         "preferences.other_cpu_percent=0",

@@ -35,6 +35,8 @@ fn headless(home: &Path) -> Child {
         "network.port=0",
         "network.listen=[\"127.0.0.1\"]",
         "network.local_network=off",
+        "network.rendezvous=off",
+        "crawl.seeds=[]",
     ] {
         command.args(["--set", setting]);
     }

@@ -13,7 +13,7 @@ const LINE_HEIGHTS: std::ops::RangeInclusive<i32> = 16..=40;
 const TRIES: usize = 6;
 
 /// The menu of a peer that runs.
-const RUNNING: [&str; 15] = [
+const RUNNING: [&str; 16] = [
     "how things stand",
     RULE,
     "Pause or Resume",
@@ -22,6 +22,7 @@ const RUNNING: [&str; 15] = [
     "Run",
     RULE,
     "Open dashboard",
+    "Invite somebody…",
     "Show screensaver",
     "Screensaver",
     RULE,

@@ -70,6 +70,8 @@ impl Absence {
                 Ok(()) = allowance.changed() => {}
                 () = stop.cancelled() => return,
             }
+            self.network
+                .allow_rendezvous(self.steward.preferences().rendezvous);
             match rest.step(self.look(), Instant::now()) {
                 Some(Step::Leave) => rest.left_at = self.leave(&stop).await,
                 Some(Step::Return) => {

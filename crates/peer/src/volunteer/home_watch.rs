@@ -1,7 +1,7 @@
 //! Keeps what is known of the networks around this peer up to date: laptops move, and others tell
 //! only in time at which address they see this peer.
 
-use crate::network::Network;
+use crate::{network::Network, volunteer::line::Line};
 use apoidea_crawl::{Change, Home};
 use apoidea_fetch::{Resolver, own_networks};
 use std::{sync::Arc, time::Duration};
@@ -11,19 +11,26 @@ use tokio_util::sync::CancellationToken;
 /// A look takes a tenth of a millisecond. A laptop that came into another network looks round
 /// before it has fetched much there.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Without a line, a look costs a packet or none, and a volunteer waits.
+const LISTEN_EVERY: Duration = Duration::from_secs(2);
 
 /// Watches the interfaces of this computer and the peer's standing with others.
 pub(crate) struct HomeWatch {
     pub home: Home,
     pub resolver: Resolver,
     pub network: Arc<Network>,
+    pub line: Arc<Line>,
 }
 
 impl HomeWatch {
     /// Looks round until cancelled.
     pub(crate) async fn run(self, stop: CancellationToken) {
         let round = async || {
-            time::sleep(LOOK_EVERY).await;
+            let pause = match self.resolver.is_silent() {
+                true => LISTEN_EVERY,
+                false => LOOK_EVERY,
+            };
+            time::sleep(pause).await;
             self.look().await;
         };
         // A look may wait for a name server; a peer that stops does not.
@@ -36,5 +43,6 @@ impl HomeWatch {
         if self.home.set_own(networks) == Change::Moved {
             self.resolver.on_moved().await;
         }
+        self.line.look().await;
     }
 }

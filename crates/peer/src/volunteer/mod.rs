@@ -2,7 +2,10 @@
 
 pub(crate) mod absence;
 pub(crate) mod home_watch;
+pub(crate) mod line;
 pub(crate) mod measure;
+pub(crate) mod membership;
 pub(crate) mod preferences_file;
 pub(crate) mod refusals;
+pub(crate) mod start_list;
 pub(crate) mod steward;

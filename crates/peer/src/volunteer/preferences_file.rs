@@ -135,7 +135,7 @@ fn to_json(table: &toml::Table) -> Map<String, Value> {
 }
 
 /// Replaces a file in one step.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("tmp");
     let mut file = File::create(&temporary)?;
     file.write_all(bytes)?;

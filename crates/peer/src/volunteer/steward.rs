@@ -13,7 +13,7 @@ use crate::{
 use apoidea_fetch::Throttle;
 use apoidea_governor::{
     Allowance, Governor, Moment, PreferenceRefused, Preferences, Priority, Readings, Snooze,
-    SnoozeFor, Squeeze, precedence, sensors::Senses,
+    SnoozeFor, Squeeze, WhileInUse, precedence, sensors::Senses,
 };
 use serde_json::{Map, Value};
 use std::{
@@ -33,6 +33,9 @@ use tokio_util::sync::CancellationToken;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often the bytes of the month are written down; a crash forgets at most this much time's.
 const SAVE_EVERY: Duration = Duration::from_secs(60);
+/// A volunteer who has just agreed sees at once that something happens: for this long the crawl goes
+/// on gently while they are there, if it would wait for their absence otherwise.
+const DEBUT: Duration = Duration::from_secs(180);
 /// How often the size of the process and the disk are looked at.
 const SIZES_EVERY: Duration = Duration::from_secs(1);
 
@@ -54,6 +57,18 @@ struct House {
     sizes: Sizes,
     saved_at: Instant,
     squeeze: Squeeze,
+    debut: Debut,
+}
+
+/// The first minutes after the volunteer has agreed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Debut {
+    /// They have agreed long ago.
+    Over,
+    /// They have not agreed yet.
+    Awaited,
+    /// They have agreed lately.
+    Until(Instant),
 }
 
 /// What this process takes, measured now and then.
@@ -97,6 +112,7 @@ impl Steward {
             },
             saved_at: Instant::now(),
             squeeze: Squeeze::default(),
+            debut: Debut::Over,
         };
         let mut house = house;
         let allowance = house.decide(moment());
@@ -171,11 +187,20 @@ impl Steward {
         Ok(changed)
     }
 
+    /// Pauses until the volunteer agrees.
+    pub(crate) async fn await_consent(&self) -> Result<(), PreferencesError> {
+        self.house().debut = Debut::Awaited;
+        self.snooze(Some(SnoozeFor::UntilResumed)).await
+    }
+
     /// Pauses for a while, or goes on.
     pub(crate) async fn snooze(&self, length: Option<SnoozeFor>) -> Result<(), PreferencesError> {
         let under_way = {
             let mut house = self.house();
             house.under_way.snooze = length.map(|length| Snooze::begin(length, moment()));
+            if length.is_none() && house.debut == Debut::Awaited {
+                house.debut = Debut::Until(Instant::now() + DEBUT);
+            }
             self.publish(&mut house);
             house.under_way
         };
@@ -234,12 +259,19 @@ impl Steward {
 
 impl House {
     fn decide(&mut self, now: Moment) -> Allowance {
-        self.governor.decide(
-            &self.preferences,
-            self.under_way.snooze,
-            &self.readings,
-            now,
-        )
+        if matches!(self.debut, Debut::Until(until) if until <= Instant::now()) {
+            self.debut = Debut::Over;
+        }
+        let snooze = self.under_way.snooze;
+        if let Debut::Until(_) = self.debut {
+            let gently = Preferences {
+                while_in_use: WhileInUse::Gentle,
+                ..self.preferences.clone()
+            };
+            return self.governor.decide(&gently, snooze, &self.readings, now);
+        }
+        self.governor
+            .decide(&self.preferences, snooze, &self.readings, now)
     }
 }
 
