@@ -5,7 +5,7 @@
 //! the last one. It decides what every outcome means for the host; the frontier only asks it when.
 
 use crate::{
-    Origin, Reductions, Versions,
+    Origin, Reductions, SiteFreshness, Versions,
     known_robots::{KnownRobots, RobotsStanding},
     outcome::{Health, Outcome, Settlement},
     politeness::{self, Pace},
@@ -25,6 +25,8 @@ pub struct DomainState {
     pub reductions: Reductions,
     /// The work done so far.
     pub counters: Counters,
+    /// What visits after the first have taught.
+    pub freshness: SiteFreshness,
     robots: Vec<KnownRobots>,
     last_asked: Time,
     next: Time,
@@ -86,6 +88,9 @@ pub struct Effort {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the stored state is damaged: {0}")]
 pub struct DamagedState(#[from] postcard::Error);
+
+/// For so long the validators of a host that lied are not believed.
+pub const LONGEST_DISTRUST: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Most origins of one domain whose robots.txt is kept: http and https, and a few odd ports.
 pub const ORIGINS_MAX: usize = 4;
@@ -287,12 +292,14 @@ impl DomainState {
         self.next = self.next.max(advice.next);
         self.rests_until = self.rests_until.max(advice.rests_until);
         self.last_pause = self.last_pause.max(advice.last_pause);
+        self.freshness.join(&advice.freshness);
     }
 
     /// Brings times from a broken clock, or a stranger, back into what the contract allows.
     pub fn bound(&mut self, now: Time) {
         let longest = politeness::REST.max(politeness::BACK_OFF_MAX);
         self.last_asked = self.last_asked.min(now);
+        self.freshness.bound(now, LONGEST_DISTRUST);
         self.next = self.next.min(now + longest);
         self.last_pause = self.last_pause.map(|pause| pause.min(longest));
         self.rests_until = self.rests_until.min(now + longest);
@@ -425,7 +432,9 @@ fn add(counter: &mut u64, more: u64) {
 mod tests {
     use super::*;
     use crate::{Failure, Robots};
-    use apoidea_model::{ContentHash, CrawlId, Link, PreviousVisit, Slot, Target, Validators};
+    use apoidea_model::{
+        ContentHash, ContentMark, CrawlId, Link, PreviousVisit, Slot, Target, Validators,
+    };
 
     const SECOND: Duration = Duration::from_secs(1);
     const MINUTE: Duration = Duration::from_secs(60);
@@ -704,7 +713,7 @@ mod tests {
                 since: NOW,
                 captured: None,
                 validators: Validators::default(),
-                content: ContentHash::of_body(b"x"),
+                content: ContentMark::of(&ContentHash::of_body(b"x")),
             }),
             ..pending(0)
         };

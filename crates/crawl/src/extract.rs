@@ -25,7 +25,7 @@ mod source;
 mod text;
 
 use crate::Directives;
-use apoidea_model::PageUrl;
+use apoidea_model::{PageUrl, TextHash};
 use attributes::Found;
 use harvest::Harvest;
 use name::Name;
@@ -66,6 +66,33 @@ pub struct Extracted {
 /// Whatever encoding the page is in, the query of a link is encoded as UTF-8; a browser would use
 /// the page's own.
 pub fn extract(page: &PageUrl, content_type: Option<&str>, body: &[u8]) -> Extracted {
+    read(page, content_type, body, |_| {})
+}
+
+/// The same, and the fingerprint of the text between the tags, without scripts and styles and
+/// without white space around each piece. A body that is not HTML has none.
+pub fn extract_with_text(
+    page: &PageUrl,
+    content_type: Option<&str>,
+    body: &[u8],
+) -> (Extracted, Option<TextHash>) {
+    if !is_html(content_type) {
+        return (Extracted::default(), None);
+    }
+    let mut text = Vec::with_capacity(body.len() / 4);
+    let found = read(page, content_type, body, |piece| {
+        text.extend_from_slice(piece.trim_ascii());
+    });
+    (found, Some(TextHash::of(&text)))
+}
+
+/// Reads a page, and tells each piece of its text.
+fn read(
+    page: &PageUrl,
+    content_type: Option<&str>,
+    body: &[u8],
+    mut text: impl FnMut(&[u8]),
+) -> Extracted {
     if !is_html(content_type) {
         return Extracted::default();
     }
@@ -80,7 +107,11 @@ pub fn extract(page: &PageUrl, content_type: Option<&str>, body: &[u8]) -> Extra
                     &Found::new(&source, tag.attributes),
                 );
             }
-            Token::Raw(Name::TITLE, text) => harvest.title(&source.text(text)),
+            Token::Raw(Name::TITLE, title) => {
+                text(title);
+                harvest.title(&source.text(title));
+            }
+            Token::Text(piece) => text(piece),
             _ => {}
         }
     }
@@ -108,6 +139,22 @@ mod tests {
             content_type,
             body,
         )
+    }
+
+    #[test]
+    fn the_text_is_the_same_in_other_markup() {
+        let text = |body: &str| {
+            let page = PageUrl::parse("https://example.com/").unwrap();
+            extract_with_text(&page, None, body.as_bytes()).1
+        };
+        let plain = text("<title>a</title><p>One</p> <p>two <script>x=1</script>three</p>");
+        let marked = "<title>a</title><!-- 7 --><div id=7> <p class=y>One</p></div>\
+                      <p>two <script>x=2</script>three</p>";
+        assert_eq!(text(marked), plain);
+        assert_ne!(text("<title>a</title><p>One</p><p>two</p>"), plain);
+        assert_ne!(text("<title>b</title><p>One</p> <p>two three</p>"), plain);
+        let page = PageUrl::parse("https://example.com/").unwrap();
+        assert_eq!(extract_with_text(&page, Some("text/plain"), b"x").1, None);
     }
 
     fn links(body: &str) -> Vec<String> {

@@ -17,8 +17,8 @@ pub use event::{Action, Connection, Event, FetchReport};
 pub use turns::Clock;
 
 use crate::{
-    AddressWish, Company, DomainState, Effort, Grant, Origin, Pace, Settlement, Step, Tenure,
-    robots::Access,
+    AddressWish, Company, DomainState, Effort, Grant, Origin, Pace, Settlement, SiteFreshness,
+    Step, Tenure, robots::Access,
 };
 use address::Addresses;
 use apoidea_model::{Domain, PageId, Pending, Slot, Time, is_global};
@@ -190,6 +190,13 @@ impl Frontier {
     /// The state of a resident domain.
     pub fn state(&self, domain: &Domain) -> Option<&DomainState> {
         self.hosts.get(domain).map(|host| &host.state)
+    }
+
+    /// What visits have taught about a resident domain.
+    pub fn freshness_mut(&mut self, domain: &Domain) -> Option<&mut SiteFreshness> {
+        self.hosts
+            .get_mut(domain)
+            .map(|host| &mut host.state.freshness)
     }
 
     /// All resident domains, for saving them.

@@ -13,7 +13,7 @@
 //!
 //! A value without clock or network: the crawler sends what [`Ledger::begin_round`] gives.
 
-use crate::{Step, Tenure};
+use crate::{PageNote, Step, Tenure};
 use apoidea_model::{CrawlId, Domain, Link, PageId, PeerId, Pending, Slot, Time};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -55,6 +55,8 @@ pub struct DomainChange {
     pub errands: Vec<PageLinks>,
     /// Pages whose links are with their owners now.
     pub delivered: Vec<Slot>,
+    /// Visits of pages that left it.
+    pub visits: Vec<PageNote>,
     /// Does the domain's state travel, too?
     pub extent: ChangeExtent,
 }
@@ -229,6 +231,7 @@ impl DomainChange {
             removes: Vec::new(),
             errands: Vec::new(),
             delivered: Vec::new(),
+            visits: Vec::new(),
             extent: ChangeExtent::Queue,
         }
     }

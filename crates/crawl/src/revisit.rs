@@ -2,16 +2,104 @@
 //!
 //! A URL enters its queue for two reasons: a link that was never seen is admitted for its first
 //! visit ([`crate::Admission`], which drops seen URLs for good), and the rule here asks for another
-//! visit when one has ended. Nothing else fetches a page twice on purpose.
+//! visit. Nothing else fetches a page twice on purpose.
+//!
+//! The value of a visit is the time for which the page becomes current by it. It grows with the
+//! time since the last one. A page is due when it reaches the peer's threshold, which is the same
+//! for all its pages, so that no visit is spent where another one is worth more (Cho and
+//! Garcia-Molina 2003, Azar et al. 2018). A page that changes all the time is never worth a visit by
+//! this rule, and one of a site that was quiet hardly ever; so none waits longer than three times
+//! the mean.
 
-use apoidea_model::{ChangeHistory, ContentHash, PageUrl, Time, Visit};
+use crate::ChangeRate;
+use apoidea_model::{ContentHash, PageUrl, Time, Visit};
+use std::time::Duration;
 
-/// The rule about visiting pages again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Revisit {
-    /// Every page is fetched once, for ever.
-    #[default]
-    Once,
+const DAY: Duration = Duration::from_secs(86_400);
+/// The time between two visits before any was made, in days.
+const FIRST_MEAN_DAYS: f64 = 30.0;
+/// The value at which a page of an unknown site is due after [`FIRST_MEAN_DAYS`], in days.
+const FIRST_THRESHOLD_DAYS: f64 = 4.0;
+/// No page waits for longer than this many times the mean.
+const LONGEST_OF_MEAN: f64 = 3.0;
+/// The threshold stays within what means something: a minute and a thousand years.
+const THRESHOLD_DAYS: (f64, f64) = (1.0 / 1440.0, 365_000.0);
+/// Classes of rates of change, four to an octave.
+const CLASSES: usize = 80;
+/// The rate of the first class, in changes a day: one in 270 years.
+const FIRST_CLASS: f64 = 1e-5;
+/// Halvings in the search for the threshold.
+const HALVINGS: usize = 40;
+
+/// Bounds on the time between two visits of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// No page is fetched again sooner.
+    pub least: Duration,
+    /// Every page is fetched again by then.
+    pub most: Duration,
+}
+
+/// The rule about visiting pages again, as it stands at one peer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Revisit {
+    bounds: Bounds,
+    /// The value of a visit that is worth it, in days.
+    threshold: f64,
+    /// The mean time between two visits of a page, in days.
+    mean: f64,
+}
+
+/// How many pages change how often, roughly.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RateCounts {
+    /// Pages of whose changes nothing tells.
+    untold: [u64; CLASSES],
+    /// Pages of whose changes hints tell a share, and the sum of these shares.
+    told: [(u64, f64); CLASSES],
+}
+
+impl Default for RateCounts {
+    fn default() -> Self {
+        RateCounts {
+            untold: [0; CLASSES],
+            told: [(0, 0.0); CLASSES],
+        }
+    }
+}
+
+impl RateCounts {
+    /// Counts a page that changes so often, and of whose changes hints tell this share.
+    pub fn add(&mut self, rate: ChangeRate, told: f64) {
+        let class = 4.0 * (rate.in_a_day() / FIRST_CLASS).log2();
+        // A rate of zero is of the first class.
+        let class = class.clamp(0.0, (CLASSES - 1) as f64).round() as usize;
+        match told > 0.0 {
+            false => self.untold[class] += 1,
+            true => {
+                let (pages, shares) = &mut self.told[class];
+                (*pages, *shares) = (*pages + 1, *shares + told.min(1.0));
+            }
+        }
+    }
+
+    /// All pages.
+    pub fn pages(&self) -> u64 {
+        let told = self.told.iter().map(|(pages, _)| pages);
+        self.untold.iter().chain(told).sum()
+    }
+
+    /// The rate of each class, its pages, and the share of their changes that is told.
+    fn rates(&self) -> impl Iterator<Item = (ChangeRate, f64, f64)> {
+        let rate =
+            |class: usize| ChangeRate::per_day(FIRST_CLASS * 2.0_f64.powf(class as f64 / 4.0));
+        let untold = self.untold.iter().map(|pages| (*pages as f64, 0.0));
+        let told = self.told.iter();
+        let told = told.map(|(pages, shares)| (*pages as f64, shares / (*pages as f64).max(1.0)));
+        let all = untold.enumerate().chain(told.enumerate());
+        let filled = all.filter(|(_, (pages, _))| *pages > 0.0);
+        filled.map(move |(class, (pages, told))| (rate(class), pages, told))
+    }
 }
 
 /// The content of a page, compared with what is known.
@@ -25,13 +113,147 @@ pub enum Novelty<Original> {
     Unchanged,
 }
 
+impl Bounds {
+    /// For pages on the Internet (good-citizen contract).
+    pub const GLOBAL: Bounds = Bounds {
+        least: DAY,
+        most: Duration::from_secs(180 * 86_400),
+    };
+
+    /// The days of a time that is measured in this scale: where the longest time between two visits
+    /// is shorter than half a year, everything is.
+    fn day(&self) -> f64 {
+        let most = self.most.min(Bounds::GLOBAL.most);
+        (most.as_secs_f64() / 180.0).max(1e-6)
+    }
+}
+
 impl Revisit {
-    /// The time of the next visit of a page that was fetched at `now`; `None` if there is none.
-    pub fn next_visit(self, _history: &ChangeHistory, _now: Time) -> Option<Time> {
-        match self {
-            Revisit::Once => None,
+    /// The rule of a peer that has made no visits yet.
+    pub fn new(bounds: Bounds) -> Self {
+        Revisit {
+            bounds,
+            threshold: FIRST_THRESHOLD_DAYS,
+            mean: FIRST_MEAN_DAYS,
         }
     }
+
+    /// The wait between two visits of a page that changes so often, and of whose changes hints tell
+    /// a share. `weight` is its importance, 1 for an ordinary page.
+    pub fn wait(&self, rate: ChangeRate, told: f64, weight: f64) -> Duration {
+        let longest = LONGEST_OF_MEAN * self.mean;
+        let threshold = self.threshold / weight.max(1e-6);
+        let days = due_after(heard(rate, told, threshold).in_a_day(), threshold).min(longest);
+        let wait = Duration::from_secs_f64((days * self.bounds.day()).min(1e9));
+        wait.clamp(self.bounds.least, self.bounds.most)
+    }
+
+    /// Is a visit of a page worth it that has certainly changed? Not if it would be old again soon:
+    /// pages that change all the time, and say so, would take the visits of all others.
+    pub fn is_worth_a_hint(&self, rate: ChangeRate, weight: f64) -> bool {
+        is_worth(rate, self.threshold / weight.max(1e-6))
+    }
+
+    /// Sets the threshold so that these pages have so many visits in a day. A search, not a
+    /// feedback: a visit shows its effect only when its page is due again.
+    pub fn plan(&mut self, pages: &RateCounts, visits_in_a_day: f64) {
+        let count = pages.pages() as f64;
+        if count == 0.0 || visits_in_a_day <= 0.0 {
+            return;
+        }
+        let day = self.bounds.day();
+        let least = self.bounds.least.as_secs_f64() / day;
+        let most = self.bounds.most.as_secs_f64() / day;
+        self.mean = (count / visits_in_a_day).clamp(least, most);
+        let longest = (LONGEST_OF_MEAN * self.mean).min(most);
+        let visits = |threshold: f64| -> f64 {
+            let each = |(rate, pages, told)| {
+                let quiet = heard(rate, told, threshold).in_a_day();
+                let wait = due_after(quiet, threshold).min(longest).max(least);
+                let hints = match is_worth(rate, threshold) {
+                    true => (told * rate.in_a_day()).min(1.0 / least),
+                    false => 0.0,
+                };
+                pages * (1.0 / wait + hints)
+            };
+            pages.rates().map(each).sum()
+        };
+        let (mut low, mut high) = THRESHOLD_DAYS;
+        for _ in 0..HALVINGS {
+            let middle = (low * high).sqrt();
+            match visits(middle) > visits_in_a_day {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        self.threshold = high;
+    }
+
+    /// The earliest time for another visit of a page that was fetched at `last`, whatever there is
+    /// to hope for.
+    pub fn not_before(&self, last: Time) -> Time {
+        last + self.bounds.least
+    }
+
+    /// The threshold, in days of currency that a visit has to gain.
+    pub fn threshold_days(&self) -> f64 {
+        self.threshold
+    }
+
+    /// The mean time between two visits of a page.
+    pub fn mean(&self) -> Duration {
+        Duration::from_secs_f64(self.mean * self.bounds.day())
+    }
+
+    /// The bounds between two visits.
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// The rule as the last run left it.
+    pub fn restored(bounds: Bounds, threshold_days: f64, mean: Duration) -> Self {
+        let (least, most) = THRESHOLD_DAYS;
+        let mut rule = Revisit::new(bounds);
+        if threshold_days.is_finite() && mean > Duration::ZERO {
+            rule.threshold = threshold_days.clamp(least, most);
+            rule.mean = mean.as_secs_f64() / bounds.day();
+        }
+        rule
+    }
+}
+
+/// The rate of the changes that a visit has to find by itself. Hints that are not followed tell
+/// nothing.
+fn heard(rate: ChangeRate, told: f64, threshold: f64) -> ChangeRate {
+    match is_worth(rate, threshold) {
+        true => rate.untold(told),
+        false => rate,
+    }
+}
+
+/// Is the time for which a page is current after a visit, at most, worth the threshold?
+fn is_worth(rate: ChangeRate, threshold: f64) -> bool {
+    rate.in_a_day() * threshold < 1.0
+}
+
+/// The days after which a visit is worth the threshold: `(1 − e^(−λτ)(1+λτ))/λ` has reached it.
+/// Infinite if it never is.
+pub(crate) fn due_after(rate: f64, threshold: f64) -> f64 {
+    let wanted = rate * threshold;
+    if rate <= 0.0 || wanted >= 1.0 {
+        return f64::INFINITY;
+    }
+    // For small x the left side is x²/2, which begins the search below the answer.
+    let mut x = (2.0 * wanted).sqrt();
+    for _ in 0..30 {
+        let e = (-x).exp();
+        let step = (wanted - (1.0 - e * (1.0 + x))) / (x * e).max(1e-12);
+        x += step.clamp(-0.5 * x, 2.0);
+        if step.abs() < 1e-9 {
+            break;
+        }
+    }
+    x / rate
 }
 
 impl<Original> Novelty<Original> {
@@ -48,7 +270,7 @@ impl<Original> Novelty<Original> {
     ) -> Self {
         if visit
             .previous()
-            .is_some_and(|last| last.content == *content)
+            .is_some_and(|last| last.content.is_of(content))
         {
             return Novelty::Unchanged;
         }
@@ -62,7 +284,7 @@ impl<Original> Novelty<Original> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apoidea_model::{PreviousVisit, Validators};
+    use apoidea_model::{ContentMark, PreviousVisit, Validators};
 
     fn url(text: &str) -> PageUrl {
         PageUrl::parse(text).unwrap()
@@ -73,14 +295,116 @@ mod tests {
             since: Time::from_millis(1),
             captured: None,
             validators: Validators::default(),
-            content: ContentHash::of_body(content),
+            content: ContentMark::of(&ContentHash::of_body(content)),
         })
     }
 
+    fn days(wait: Duration) -> f64 {
+        wait.as_secs_f64() / 86_400.0
+    }
+
+    fn value(rate: f64, days: f64) -> f64 {
+        (1.0 - (-rate * days).exp() * (1.0 + rate * days)) / rate
+    }
+
     #[test]
-    fn every_page_is_fetched_once() {
-        let history = ChangeHistory::FIRST;
-        assert_eq!(Revisit::default().next_visit(&history, Time::ZERO), None);
+    fn a_page_is_due_when_a_visit_is_worth_the_threshold() {
+        for rate in [0.001, 0.01, 0.1, 0.24] {
+            for threshold in [0.1, 1.0, 4.0] {
+                let after = due_after(rate, threshold);
+                assert!(
+                    (value(rate, after) - threshold).abs() < 1e-6,
+                    "{rate} {threshold}"
+                );
+            }
+        }
+        assert_eq!(
+            due_after(0.25, 4.0),
+            f64::INFINITY,
+            "it would be old at once"
+        );
+        assert_eq!(due_after(0.0, 4.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn no_page_is_visited_sooner_than_in_a_day_or_later_than_in_half_a_year() {
+        let mut rule = Revisit::new(Bounds::GLOBAL);
+        assert!((days(rule.wait(ChangeRate::per_day(1.0 / 90.0), 0.0, 1.0)) - 30.0).abs() < 1.0);
+        assert_eq!(
+            days(rule.wait(ChangeRate::per_day(5.0), 0.0, 1.0)),
+            90.0,
+            "three times the mean"
+        );
+        assert_eq!(days(rule.wait(ChangeRate::per_day(0.0), 0.0, 1.0)), 90.0);
+        rule.mean = 1000.0;
+        assert_eq!(days(rule.wait(ChangeRate::per_day(0.0), 0.0, 1.0)), 180.0);
+        rule.threshold = THRESHOLD_DAYS.0;
+        assert_eq!(days(rule.wait(ChangeRate::per_day(0.2), 0.0, 1.0)), 1.0);
+    }
+
+    #[test]
+    fn an_important_page_is_visited_sooner() {
+        let rule = Revisit::new(Bounds::GLOBAL);
+        let rate = ChangeRate::per_day(0.02);
+        assert!(rule.wait(rate, 0.0, 2.0) < rule.wait(rate, 0.0, 1.0));
+    }
+
+    #[test]
+    fn a_plan_spends_the_visits_that_there_are() {
+        let rates = [0.0, 0.001, 0.004, 0.01, 0.03, 0.1, 0.5, 3.0].map(ChangeRate::per_day);
+        let mut pages = RateCounts::default();
+        (0..800).for_each(|page| pages.add(rates[page % rates.len()], 0.0));
+        assert_eq!(pages.pages(), 800);
+        for in_a_day in [20.0, 80.0, 160.0] {
+            let mut rule = Revisit::new(Bounds::GLOBAL);
+            rule.plan(&pages, in_a_day);
+            let visits = |rate: &ChangeRate| 100.0 / days(rule.wait(*rate, 0.0, 1.0));
+            let all: f64 = rates.iter().map(visits).sum();
+            assert!(
+                (0.8..1.2).contains(&(all / in_a_day)),
+                "{all} of {in_a_day}"
+            );
+            assert_eq!(days(rule.mean()), 800.0 / in_a_day);
+        }
+        let mut rule = Revisit::new(Bounds::GLOBAL);
+        rule.plan(&pages, 1e9);
+        assert_eq!(
+            days(rule.wait(rates[5], 0.0, 1.0)),
+            1.0,
+            "there is time for everything"
+        );
+        let before = rule;
+        rule.plan(&RateCounts::default(), 5.0);
+        rule.plan(&pages, 0.0);
+        assert_eq!(rule, before, "nothing to plan");
+    }
+
+    #[test]
+    fn quick_pages_that_tell_of_every_change_do_not_take_the_visits_of_all_others() {
+        let (quick, slow) = (ChangeRate::per_day(0.5), ChangeRate::per_day(0.005));
+        let mut pages = RateCounts::default();
+        (0..500).for_each(|_| pages.add(quick, 0.9));
+        (0..500).for_each(|_| pages.add(slow, 0.0));
+        let mut rule = Revisit::new(Bounds::GLOBAL);
+        rule.plan(&pages, 1000.0 / 30.0);
+        assert!(!rule.is_worth_a_hint(quick, 1.0) && rule.is_worth_a_hint(slow, 1.0));
+        // At the threshold that leaves the hints out a slow page is due after 31 days, not 90.
+        assert!(days(rule.wait(slow, 0.0, 1.0)) < 35.0, "{rule:?}");
+        assert!(days(rule.wait(quick, 0.9, 1.0)) > 80.0, "{rule:?}");
+        rule.plan(&pages, 1000.0);
+        assert!(rule.is_worth_a_hint(quick, 1.0), "there is time for both");
+    }
+
+    #[test]
+    fn a_rule_in_small_is_the_rule_in_large() {
+        let small = Bounds {
+            least: Duration::from_millis(500),
+            most: Duration::from_secs(90),
+        };
+        let rate = ChangeRate::per_day(1.0 / 90.0);
+        let large = days(Revisit::new(Bounds::GLOBAL).wait(rate, 0.0, 1.0));
+        let wait = Revisit::new(small).wait(rate, 0.0, 1.0).as_secs_f64();
+        assert!((wait * 2.0 - large).abs() < 1e-3, "{wait} {large}");
     }
 
     #[test]

@@ -12,14 +12,17 @@ use std::{collections::HashMap, time::Duration};
 pub const SHARE: f64 = 0.05;
 /// In this time half of a filled share is free again.
 pub const HALF_LIFE: Duration = Duration::from_secs(24 * 3600);
+/// A domain that was not known before takes as much of a share as so many URLs: it has a state, a
+/// seen log and a place on two more disks.
+pub const DOMAIN_COST: u64 = 10;
 /// Senders that are remembered; the one that brought least is forgotten first.
 pub const MAX_SENDERS: usize = 4096;
 
 /// The filled shares of other peers.
 #[derive(Debug)]
 pub struct Shares {
-    /// URLs that all queues hold together.
-    capacity: u64,
+    /// URLs that one sender may bring.
+    each: u64,
     senders: HashMap<PeerId, Filled>,
 }
 
@@ -31,10 +34,15 @@ struct Filled {
 }
 
 impl Shares {
-    /// Nobody has brought anything yet.
+    /// Shares of queues that hold so many URLs together. Nobody has brought anything yet.
     pub fn new(capacity: u64) -> Self {
+        Self::of_each((capacity as f64 * SHARE) as u64)
+    }
+
+    /// Shares of so many things for each sender.
+    pub fn of_each(each: u64) -> Self {
         Shares {
-            capacity,
+            each,
             senders: HashMap::new(),
         }
     }
@@ -45,7 +53,7 @@ impl Shares {
             .senders
             .get(&sender)
             .map_or(0.0, |filled| filled.left(now));
-        (self.capacity as f64 * SHARE - filled).max(0.0) as u64
+        (self.each as f64 - filled).max(0.0) as u64
     }
 
     /// A sender has brought so many new URLs.

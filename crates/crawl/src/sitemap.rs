@@ -6,7 +6,8 @@
 //! name pages of any host: taking only those that its own host may speak for is the caller's
 //! business.
 
-use apoidea_model::PageUrl;
+use crate::list_date;
+use apoidea_model::{PageUrl, Time};
 use encoding_rs::{Decoder, UTF_8};
 use flate2::bufread::MultiGzDecoder;
 use quick_xml::{
@@ -24,6 +25,8 @@ pub struct Sitemap {
     pub pages: Vec<PageUrl>,
     /// Further sitemaps, where this is an index.
     pub sitemaps: Vec<PageUrl>,
+    /// Pages with the time of their last change, where it is told.
+    pub dated: Vec<(PageUrl, Time)>,
 }
 
 /// The kinds of document, by their root element.
@@ -118,6 +121,10 @@ struct Listing<'s> {
     form: Option<(Form, Option<String>)>,
     /// The text of the element that holds a URL, while inside it.
     url: Option<String>,
+    /// The text of the element that holds a date, while inside it.
+    date: Option<String>,
+    /// The page and the date of the entry that is being read.
+    entry: (Option<PageUrl>, Option<Time>),
 }
 
 /// Go on reading?
@@ -133,6 +140,8 @@ impl<'s> Listing<'s> {
             sitemap,
             form: None,
             url: None,
+            date: None,
+            entry: (None, None),
         }
     }
 
@@ -184,6 +193,13 @@ impl<'s> Listing<'s> {
             };
         };
         let is_own = prefix_of(tag.name()) == prefix.as_deref();
+        if is_own && form.entry_elements().contains(&tag.local_name().as_ref()) {
+            self.entry = (None, None);
+        }
+        if is_own && *form != Form::Index && form.is_date(tag.local_name().as_ref()) {
+            self.date = Some(String::new());
+            return Next::More;
+        }
         if !is_own || tag.local_name().as_ref() != form.url_element() {
             return Next::More;
         }
@@ -199,6 +215,11 @@ impl<'s> Listing<'s> {
             && url.len() <= PageUrl::MAX_BYTES
         {
             url.push_str(text);
+        }
+        if let Some(date) = &mut self.date
+            && date.len() <= list_date::MAX_BYTES
+        {
+            date.push_str(text);
         }
         Next::More
     }
@@ -216,12 +237,26 @@ impl<'s> Listing<'s> {
     }
 
     fn finish_url(&mut self) -> Next {
+        if let Some(date) = self.date.take() {
+            self.entry.1 = self.entry.1.max(list_date::parse(&date));
+            self.finish_entry();
+        }
         self.url
             .take()
             .map_or(Next::More, |url| self.add(url.trim()))
     }
 
+    /// Takes the date of the entry that is being read, once its page is known, too.
+    fn finish_entry(&mut self) {
+        if let (Some(url), Some(date)) = &self.entry {
+            self.sitemap.dated.push((url.clone(), *date));
+            self.entry = (None, None);
+        }
+    }
+
     fn add(&mut self, url: &str) -> Next {
+        self.entry.0 = PageUrl::parse(url).ok();
+        self.finish_entry();
         let form = self.form.as_ref().map_or(Form::Urlset, |(form, _)| *form);
         if self.sitemap.add(form, url) {
             Next::More
@@ -242,6 +277,25 @@ impl Form {
             "rss" | "RDF" => Some((Form::Rss, None)),
             "feed" => Some((Form::Atom, prefix)),
             _ => None,
+        }
+    }
+
+    /// The elements that begin an entry.
+    fn entry_elements(self) -> &'static [&'static str] {
+        match self {
+            Form::Urlset => &["url"],
+            Form::Index => &["sitemap"],
+            Form::Rss => &["item", "channel"],
+            Form::Atom => &["entry"],
+        }
+    }
+
+    /// Whether an element tells the last change of its entry.
+    fn is_date(self, name: &str) -> bool {
+        match self {
+            Form::Urlset | Form::Index => name == "lastmod",
+            Form::Rss => name == "pubDate",
+            Form::Atom => name == "updated",
         }
     }
 
@@ -479,5 +533,30 @@ mod tests {
     fn entities_cannot_grow() {
         let bomb = r#"<!DOCTYPE x [<!ENTITY a "http://a.example/"><!ENTITY b "&a;&a;">]><urlset><loc>&b;</loc></urlset>"#;
         assert_eq!(pages(bomb), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_time_of_the_last_change_is_read_in_either_order() {
+        let dated = |text: &str| -> Vec<(String, u64)> {
+            let dated = Sitemap::parse(text.as_bytes()).dated.into_iter();
+            dated
+                .map(|(url, time)| (url.to_string(), time.as_millis() / 1000))
+                .collect()
+        };
+        let page = |path: &str, seconds: u64| (format!("http://a.test/{path}"), seconds);
+        let sitemap = "<urlset><url><loc>http://a.test/1</loc><lastmod>1970-01-02</lastmod></url>\
+            <url><loc>http://a.test/2</loc></url>\
+            <url><lastmod>1970-01-03</lastmod><loc>http://a.test/3</loc></url></urlset>";
+        assert_eq!(dated(sitemap), [page("1", 86_400), page("3", 172_800)]);
+        let rss = "<rss><channel><link>http://a.test/</link><pubDate>x</pubDate>\
+            <item><link>http://a.test/1</link><pubDate>Fri, 02 Jan 1970 00:00:00 GMT</pubDate></item>\
+            </channel></rss>";
+        assert_eq!(dated(rss), [page("1", 86_400)]);
+        let atom = "<feed><updated>1970-01-09T00:00:00Z</updated>\
+            <entry><updated>1970-01-02T00:00:00Z</updated><link href='http://a.test/1'/></entry></feed>";
+        assert_eq!(dated(atom), [page("1", 86_400)]);
+        let index = "<sitemapindex><sitemap><loc>http://a.test/s</loc>\
+            <lastmod>1970-01-02</lastmod></sitemap></sitemapindex>";
+        assert_eq!(dated(index), []);
     }
 }

@@ -9,12 +9,14 @@
 
 use apoidea_model::{PeerId, Time};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
-/// The time in which one peer owns some part of the ring. Later ones are greater.
+/// The time in which one peer owns some part of the ring. Later ones are greater. It is bound to
+/// the peer's id, and so to its key: no other peer can make a change under it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
-pub struct Tenure(u64);
+pub struct Tenure(u128);
 
 /// The number of changes of each tenure in a replica; the empty one is of a domain that nobody has
 /// changed yet.
@@ -51,8 +53,10 @@ pub enum Stance {
 #[error("the versions of a replica are out of order or too many")]
 pub struct InvalidVersions;
 
-/// Bits of a tenure that tell whose it is: enough to tell the few replicas of one domain apart.
-const TAG_BITS: u32 = 16;
+/// Bits of a tenure that tell whose it is: so many that nobody finds a key with the same ones.
+const TAG_BITS: u32 = 64;
+/// Clocks of peers may differ by so much; a tenure from later would count as the latest for ever.
+const CLOCK_ERROR: Duration = Duration::from_secs(86_400);
 /// Of so many tenures, the latest, the changes are counted. With an older one forgotten, two
 /// replicas that are the same may be taken for different ones and merged, which changes nothing.
 const MAX_TENURES: usize = 16;
@@ -60,13 +64,27 @@ const MAX_TENURES: usize = 16;
 impl Tenure {
     /// A tenure of `peer` that begins now, after `last`.
     pub fn begin(peer: PeerId, now: Time, last: Tenure) -> Self {
-        let millis = now.as_millis().max((last.0 >> TAG_BITS) + 1);
-        Tenure(millis << TAG_BITS | tag(peer))
+        let millis = now.as_millis().max(last.millis().saturating_add(1));
+        Tenure(u128::from(millis) << TAG_BITS | u128::from(tag(peer)))
     }
 
     /// The time at which it began, by the clock of the peer that began it.
     pub fn begun(self) -> Time {
-        Time::from_millis(self.0 >> TAG_BITS)
+        Time::from_millis(self.millis())
+    }
+
+    /// Is it a tenure of this peer?
+    pub fn is_of(self, peer: PeerId) -> bool {
+        self.0 as u64 == tag(peer)
+    }
+
+    /// Did it begin so far in the future that no clock is that wrong?
+    pub fn is_in_the_future(self, now: Time) -> bool {
+        self.begun() > now + CLOCK_ERROR
+    }
+
+    fn millis(self) -> u64 {
+        (self.0 >> TAG_BITS) as u64
     }
 }
 
@@ -176,8 +194,11 @@ impl From<Versions> for Vec<(Tenure, u32)> {
 }
 
 fn tag(peer: PeerId) -> u64 {
-    let bytes = *peer.key().as_bytes();
-    u64::from(u16::from_be_bytes([bytes[0], bytes[1]]))
+    let key = peer.key();
+    let bytes = key.as_bytes();
+    bytes[..8]
+        .iter()
+        .fold(0, |tag, byte| tag << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]
@@ -209,6 +230,23 @@ mod tests {
         assert!(second > first);
         assert_eq!(versions(&[(second, 1), (first, 5)]).latest(), second);
         assert_eq!(first.begun(), Time::from_millis(1000));
+    }
+
+    #[test]
+    fn a_tenure_is_of_one_peer_and_not_of_the_future() {
+        let now = Time::from_millis(1_000_000_000);
+        let peer = |name: &str| PeerId::at(Key::hash(name));
+        let tenure = Tenure::begin(peer("a"), now, Tenure::default());
+        assert!(tenure.is_of(peer("a")) && !tenure.is_of(peer("b")));
+        let begun = |at| Tenure::begin(peer("a"), at, Tenure::default());
+        let latest = now + CLOCK_ERROR;
+        assert!(!begun(latest).is_in_the_future(now));
+        assert!(begun(latest + Duration::from_millis(1)).is_in_the_future(now));
+        let year_two_million = Time::from_millis(63_000_000_000_000_000);
+        assert!(begun(year_two_million).is_in_the_future(now));
+        assert!(Tenure(u128::MAX).is_in_the_future(now));
+        let after = Tenure::begin(peer("a"), now, Tenure(u128::MAX));
+        assert_eq!(after.begun(), Tenure(u128::MAX).begun(), "no overflow");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod address;
 mod change_history;
 mod content;
+mod content_mark;
 mod crawl_id;
 mod domain;
 mod key;
@@ -25,6 +26,7 @@ mod visit;
 pub use address::{AddressRange, InvalidNetwork, Reach, is_global};
 pub use change_history::{ChangeHistory, PageChange};
 pub use content::ContentHash;
+pub use content_mark::{ContentMark, TextHash};
 pub use crawl_id::{CrawlId, UnknownCrawl};
 pub use domain::{Domain, InvalidDomain};
 pub use key::{InvalidKey, Key};

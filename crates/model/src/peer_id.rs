@@ -1,11 +1,12 @@
-//! A peer's identity: the hash of its public key, which is its position on the ring.
+//! A peer's identity: the hash of its public key. In a private network it is also its position on
+//! the ring.
 
 use crate::{InvalidKey, Key};
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// A peer's name and ring position, the hash of its public key. Peers are addressed by this, never
-/// by address.
+/// A peer's name, the hash of its public key. Peers are addressed by this, never by address. In the
+/// open network a peer's position on the ring follows from its address instead.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PeerId(Key);
@@ -21,7 +22,7 @@ impl PeerId {
         PeerId(key)
     }
 
-    /// The peer's position on the ring.
+    /// The hash itself, which is the peer's position in a private network.
     pub const fn key(self) -> Key {
         self.0
     }

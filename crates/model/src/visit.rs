@@ -1,6 +1,6 @@
 //! Whether a URL is fetched for the first time or again.
 
-use crate::{ContentHash, Time, Validators};
+use crate::{ContentMark, Time, Validators};
 use serde::{Deserialize, Serialize};
 
 /// The visit that a pending URL waits for.
@@ -27,7 +27,7 @@ pub struct PreviousVisit {
     /// The conditions for the next request.
     pub validators: Validators,
     /// The content of the page then.
-    pub content: ContentHash,
+    pub content: ContentMark,
 }
 
 impl Visit {
@@ -55,6 +55,7 @@ impl Visit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ContentHash;
 
     #[test]
     fn a_first_visit_takes_one_byte_and_one_pointer() {
@@ -68,11 +69,11 @@ mod tests {
             since: Time::from_millis(1_700_000_000_000),
             captured: None,
             validators: Validators::read(Some(b"\"5f3-61\""), None),
-            content: ContentHash::of_body(b"x"),
+            content: ContentMark::of(&ContentHash::of_body(b"x")),
         });
         let bytes = postcard::to_stdvec(&visit).unwrap();
         // Variant, time, no capture, length and text of the tag, no date, content.
-        assert_eq!(bytes.len(), 1 + 6 + 1 + 2 + 8 + 1 + 32);
+        assert_eq!(bytes.len(), 1 + 6 + 1 + 2 + 8 + 1 + 12);
         assert_eq!(postcard::from_bytes::<Visit>(&bytes).unwrap(), visit);
         assert!(visit.since() > Visit::First.since());
     }

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One peer.
 pub(super) struct Agent {
+    /// Does it lie whenever it can?
+    pub is_liar: bool,
     pub frontier: Frontier,
     pub lending: Lending<Subject>,
     /// Pages under way, each with its links once it is processed.
@@ -63,6 +65,7 @@ impl Agent {
             ..FrontierConfig::default()
         };
         Agent {
+            is_liar: false,
             frontier: Frontier::new(config),
             lending: Lending::new(fetches),
             pages: Pages::default(),

@@ -86,6 +86,9 @@ impl World {
 
     /// A peer owns more of the ring: it takes over the latest replicas of what is new.
     fn take_over(&mut self, heir: usize) {
+        if self.agents[heir].is_liar {
+            return;
+        }
         let mut found: BTreeMap<Domain, Replica> = BTreeMap::new();
         let sources = std::iter::once(heir).chain(self.successors(heir));
         for source in sources.collect::<Vec<_>>() {

@@ -10,7 +10,7 @@ use super::{
     world::{News, SMALL, Side, World},
 };
 use crate::lending::{Choice, FetchId, Refused};
-use apoidea_model::PageId;
+use apoidea_model::{Link, PageId};
 use std::time::Duration;
 
 /// A fetch and the peer that does it.
@@ -86,6 +86,9 @@ impl World {
 
     /// A helper is asked. It looks for the host's address first.
     pub(super) fn asked(&mut self, job: Job) {
+        if self.agents[job.by].is_liar {
+            return self.pretend(job);
+        }
         if !self.agents[job.by].may_borrow() {
             return self.soon(self.way(), News::TurnedAway(job));
         }
@@ -135,7 +138,9 @@ impl World {
             away = self.links(pending, Side::Away);
         }
         if !job.is_lent() {
-            return self.settle(job.owner, job.fetch.domain().clone(), job.subject, away);
+            let mut links = self.links_within(&job.subject);
+            links.extend(away);
+            return self.settle(job.owner, job.fetch.domain().clone(), job.subject, links);
         }
         self.agents[job.by].lending.on_request_ended();
         let record = self.agents[job.by].outbox.begin();
@@ -147,10 +152,24 @@ impl World {
     /// The owner has the result, and the links within the domain.
     pub(super) fn result(&mut self, job: Job) {
         let helper = self.ids[job.by];
-        self.soon(self.way(), News::Returned(job.by));
+        let is_true = !self.agents[job.by].is_liar;
+        if is_true {
+            self.soon(self.way(), News::Returned(job.by));
+        }
         let lending = &mut self.agents[job.owner].lending;
         if let Some(subject) = lending.on_result(helper, &job.fetch) {
-            self.settle(job.owner, job.fetch.domain().clone(), subject, Vec::new());
+            let links = match is_true {
+                true => self.links_within(&subject),
+                false => Vec::new(),
+            };
+            self.settle(job.owner, job.fetch.domain().clone(), subject, links);
+        }
+    }
+
+    fn links_within(&self, subject: &Subject) -> Vec<Link> {
+        match subject {
+            Subject::Page(pending) => self.links(pending, Side::Within),
+            Subject::Robots(_) => Vec::new(),
         }
     }
 }

@@ -7,12 +7,14 @@
 //! replicas in the rounds of a [`crate::Ledger`]. A domain belongs to the peer that follows its key
 //! on the ring, and the next two hold replicas; links travel to owners in batches, take their time
 //! and are kept until they are acknowledged. Some peers may crash: the next one takes over from the
-//! replicas. Disks and content are left to the black-box tests of real peers, the ring itself to
+//! replicas. Some may lie. Disks are left to the black-box tests of real peers, the ring itself to
 //! the simulator of the ring.
 
 mod agent;
 mod crashing;
+pub mod freshness;
 mod loans;
+mod lying;
 mod outbox;
 mod replica;
 mod report;
@@ -41,12 +43,14 @@ pub struct CrawlSimOptions {
     pub fetches: usize,
     /// Ring successors that each peer may lend to; without any, no peer lends.
     pub helpers: usize,
-    /// Peers that crash for good, two in each second. If there are any, one link alone leads to
-    /// each page, so that none may be lost. A link that was found by a helper goes
+    /// Peers that crash for good, two in each second. If there are any and no liars, one link alone
+    /// leads to each page, so that none may be lost. A link that was found by a helper goes
     /// with that helper's disk, so a sound crawl with crashes has no helpers.
     pub crashes: usize,
     /// Addresses that the hosts share; without, each host has its own, and its owner alone asks it.
     pub addresses: Option<usize>,
+    /// The share of the peers that lie. The peer that the crawl begins at does not.
+    pub liars: f64,
     /// Simulated time at most.
     pub duration: Duration,
 }
@@ -81,6 +85,7 @@ mod tests {
             helpers: 0,
             crashes: 0,
             addresses: None,
+            liars: 0.0,
             duration: Duration::from_secs(24 * 3600),
         })
     }
@@ -108,6 +113,7 @@ mod tests {
             helpers: 0,
             crashes: 0,
             addresses: None,
+            liars: 0.0,
             duration: Duration::from_secs(24 * 3600),
         };
         let report = run(&options);
@@ -147,6 +153,7 @@ mod tests {
                 helpers,
                 crashes: 0,
                 addresses: None,
+                liars: 0.0,
                 duration: Duration::from_secs(24 * 3600),
             })
         };
@@ -170,6 +177,7 @@ mod tests {
                 helpers: 0,
                 crashes: 0,
                 addresses: Some(1),
+                liars: 0.0,
                 duration: Duration::from_secs(24 * 3600),
             })
         };

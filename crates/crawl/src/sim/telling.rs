@@ -41,7 +41,7 @@ pub(super) struct OpenRound {
 pub(super) struct Tell {
     pub owner: usize,
     pub replica: usize,
-    number: u64,
+    pub number: u64,
     deltas: Deltas,
 }
 
@@ -154,6 +154,7 @@ pub(super) enum Reached {
 impl World {
     /// A page is processed: its links enter their queues, and it goes to the disk.
     pub(super) fn processed(&mut self, peer: usize, page: PageId, links: Vec<Link>) {
+        self.ask_about_content(&page);
         let agent = &mut self.agents[peer];
         agent.pages.processed(page, links, RECORD_BYTES);
         while let Some((page, links)) = self.agents[peer].pages.next_processed() {
@@ -243,6 +244,9 @@ impl World {
 
     /// A replica is told what changed. It fetches the domains of which it lacks more.
     pub(super) fn told(&mut self, tell: Tell) {
+        if self.agents[tell.replica].is_liar {
+            return self.hold_nothing(&tell);
+        }
         let replicas = &mut self.agents[tell.replica].replicas;
         let mut lacking = Vec::new();
         for (domain, delta) in tell.deltas.iter() {
@@ -292,11 +296,12 @@ impl World {
         self.tell_by(peer, self.now + DELIVERED);
     }
 
-    /// Domains whose replicas are not what their owner has.
+    /// Domains whose honest replicas are not what their owner has.
     pub(super) fn astray(&self) -> usize {
         let living = self.living();
         let astray = living.map(|peer| {
-            let successors = self.successors(peer);
+            let mut successors = self.successors(peer);
+            successors.retain(|next| !self.agents[*next].is_liar);
             let domains = self.agents[peer].domains.iter();
             let is_astray = |domain: &Domain, owners: &Replica| {
                 successors.iter().any(|next| {

@@ -32,6 +32,10 @@ pub(super) struct Usage {
     pub overlaps: usize,
     /// Pages that two peers were at, at a time.
     pub doubles: usize,
+    /// Peers that lie.
+    pub liars: usize,
+    /// Pages whose content a liar called known.
+    pub called_known: u64,
     /// Peers that crashed.
     pub crashed: usize,
     /// Pages that their replicas may not have known to be done when their owner crashed.
@@ -57,6 +61,8 @@ impl Usage {
             lent_pages: 0,
             overlaps: 0,
             doubles: 0,
+            liars: 0,
+            called_known: 0,
             crashed: 0,
             at_risk: 0,
             wholes: 0,

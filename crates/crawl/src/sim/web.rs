@@ -57,9 +57,9 @@ impl Web {
             seed: options.seed,
             sizes,
             domains: domains.collect(),
-            paths: match options.crashes {
-                0 => Paths::Many,
-                _ => Paths::One,
+            paths: match options.crashes > 0 && options.liars == 0.0 {
+                true => Paths::One,
+                false => Paths::Many,
             },
         }
     }

@@ -209,6 +209,7 @@ impl World {
         world.plan_crashes(options.crashes);
         let seed = world.web.link((0, 0), 0);
         let first = world.owner(&seed.url.domain());
+        world.choose_liars(options.liars, first);
         world.admit(first, vec![seed]);
         world
     }
@@ -258,6 +259,9 @@ impl World {
                 batch,
                 links,
             } => {
+                if self.agents[to].is_liar {
+                    return self.drop_links(from, batch);
+                }
                 self.agents[to].unacknowledged.push((from, batch));
                 self.admit(to, links);
                 self.tell_soon(to);
@@ -332,14 +336,14 @@ impl World {
         }
     }
 
-    /// Takes in the result of a fetch: the frontier settles it, and the page is processed with its
-    /// links, those within its domain and the others that are left to this peer.
+    /// Takes in the result of a fetch: the frontier settles it, and the page is processed with the
+    /// links that are left to this peer.
     pub(super) fn settle(
         &mut self,
         peer: usize,
         domain: Domain,
         subject: Subject,
-        away: Vec<Link>,
+        links: Vec<Link>,
     ) {
         let now = self.now;
         match subject {
@@ -367,8 +371,6 @@ impl World {
                 };
                 self.agents[peer].frontier.settle(report, now);
                 self.agents[peer].pages.answered(&page, effort.bytes);
-                let mut links = self.links(&pending, Side::Within);
-                links.extend(away);
                 self.soon(PROCESS, News::Processed(peer, page, links));
                 self.look(peer);
             }
@@ -503,11 +505,15 @@ impl World {
         if let Some(&owner) = self.owners.get(domain) {
             return owner;
         }
-        let key = domain.key();
-        let at = self.ring.partition_point(|(place, _)| *place < key) % self.ring.len();
-        let owner = self.ring[at].1;
+        let owner = self.owner_of(domain.key());
         self.owners.insert(domain.clone(), owner);
         owner
+    }
+
+    /// The peer that follows a key on the ring.
+    pub(super) fn owner_of(&self, key: Key) -> usize {
+        let at = self.ring.partition_point(|(place, _)| *place < key) % self.ring.len();
+        self.ring[at].1
     }
 
     pub(super) fn host(&self, domain: &Domain) -> usize {
@@ -562,6 +568,8 @@ impl World {
             doubles: self.usage.doubles,
             address_load: self.usage.address_load(),
             address_peak: self.usage.address_peak(),
+            liars: self.usage.liars,
+            called_known: self.usage.called_known,
             crashed: self.usage.crashed,
             at_risk: self.usage.at_risk,
             astray: self.astray(),

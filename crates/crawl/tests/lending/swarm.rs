@@ -13,6 +13,7 @@ fn crawl(helpers: usize) -> CrawlSimReport {
         helpers,
         crashes: 0,
         addresses: None,
+        liars: 0.0,
         duration: Duration::from_secs(24 * 3600),
     });
     println!("{report}");
