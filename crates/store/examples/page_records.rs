@@ -2,9 +2,12 @@
 //!
 //! `cargo run --release -p apoidea-store --example page_records [pages] [hosts] [folder]`
 
-use apoidea_model::{ChangeHistory, ContentHash, Domain, PageUrl, PeerId, Time, Validators};
+use apoidea_model::{
+    ChangeHistory, ContentHash, ContentMark, Domain, PageUrl, PeerId, Target, Time, Validators,
+};
 use apoidea_store::{
-    ArchivePlace, Archived, Commit, PageRecord, Store, StoreOptions, archive::Position,
+    ArchivePlace, Archived, Commit, PageRecord, PageStanding, Store, StoreOptions,
+    archive::Position,
 };
 use std::{env, error::Error, path::PathBuf, time::Instant};
 
@@ -71,7 +74,11 @@ fn record(domain: &Domain, number: u64) -> PageRecord {
         url: url(domain, number),
         visited,
         validators: Validators::read(Some(tag.as_bytes()), date.map(str::as_bytes)),
-        content: ContentHash::of_body(&random.to_be_bytes()),
+        content: ContentMark::of(&ContentHash::of_body(&random.to_be_bytes())),
+        due: Some(visited + std::time::Duration::from_secs(86_400 * (1 + random % 100))),
+        standing: PageStanding::There,
+        depth: (random % 8) as u16,
+        target: Target::Page,
         history: ChangeHistory::FIRST,
         archived: Some(Archived {
             time: visited,

@@ -7,6 +7,7 @@
 use crate::{
     ReadError,
     domains::{domain_prefix, parse_domain},
+    due::DueChanges,
     parked, seen_log, sites,
     tables::{Table, Tables},
     values,
@@ -33,7 +34,7 @@ pub(crate) enum Forget {
 }
 
 /// New values of keys; `None` removes.
-type Changes = BTreeMap<UserKey, Option<UserValue>>;
+pub(crate) type Changes = BTreeMap<UserKey, Option<UserValue>>;
 
 /// Nothing of the commit is visible. It can be committed again as it is: every change in it is
 /// idempotent, except that fingerprints may come twice. After a restart it may be found applied,
@@ -56,7 +57,7 @@ impl Forget {
     fn tables(self) -> &'static [Table] {
         match self {
             Forget::Replica => &[Table::Queue, Table::Errands],
-            Forget::Everything => &[Table::Queue, Table::Errands, Table::Pages],
+            Forget::Everything => &[Table::Queue, Table::Errands, Table::Pages, Table::Due],
         }
     }
 }
@@ -97,7 +98,11 @@ impl Commit {
     /// Takes back every change to what is forgotten of a domain.
     fn withdraw(&mut self, domain: &Domain, forget: Forget) {
         self.seen.remove(domain);
-        for table in [Table::Domains, Table::Wakes] {
+        let names: &[Table] = match forget {
+            Forget::Replica => &[Table::Domains, Table::Wakes],
+            Forget::Everything => &[Table::Domains, Table::Wakes, Table::NextDue],
+        };
+        for &table in names {
             self.changes[table as usize].remove(domain.as_str().as_bytes());
         }
         let prefix = domain_prefix(domain);
@@ -137,12 +142,15 @@ impl Consequences {
         for (domain, hashes) in &commit.seen {
             all.append_seen(commit, tables, (domain, hashes), number)?;
         }
-        all.order_parked(commit, tables)?;
+        all.order(commit, tables, Table::Wakes, Table::Parked)?;
+        all.order_due(commit, tables)?;
         let domains = all.turnover(commit, tables, Table::Domains)?;
         all.count(tables, &domains, values::DOMAINS)?;
         all.order_by_site(&domains)?;
         let outbox = all.turnover(commit, tables, Table::Outbox)?;
         all.count(tables, &outbox, values::OUTBOX)?;
+        let held = all.turnover(commit, tables, Table::Held)?;
+        all.count(tables, &held, values::HELD)?;
         all.put(
             Table::Values,
             values::COMMITS.into(),
@@ -160,6 +168,9 @@ impl Consequences {
     ) -> Result<(), ReadError> {
         let name = || UserKey::from(domain.as_str());
         let mut keys = vec![(Table::Domains, name()), (Table::Wakes, name())];
+        if forget == Forget::Everything {
+            keys.push((Table::NextDue, name()));
+        }
         for &table in forget.tables().iter().chain(&[Table::Seen]) {
             let stored = tables.space(table).prefix(domain_prefix(domain));
             for entry in stored {
@@ -197,18 +208,47 @@ impl Consequences {
         Ok(())
     }
 
-    /// Keeps the index by wake time in step with the wake times by domain.
-    fn order_parked(&mut self, commit: &Commit, tables: &Tables) -> Result<(), ReadError> {
+    /// Keeps an index by time in step with the times by domain.
+    fn order(
+        &mut self,
+        commit: &Commit,
+        tables: &Tables,
+        times: Table,
+        index: Table,
+    ) -> Result<(), ReadError> {
         let mut ordered = Changes::new();
-        for (domain, wake) in self.all_changes(commit, Table::Wakes) {
-            if let Some(old) = tables.space(Table::Wakes).get(domain)? {
+        for (domain, time) in self.all_changes(commit, times) {
+            if let Some(old) = tables.space(times).get(domain)? {
                 ordered.insert(parked::key(domain, &old), None);
             }
-            if let Some(wake) = wake {
-                ordered.insert(parked::key(domain, wake), Some(UserValue::from([])));
+            if let Some(time) = time {
+                ordered.insert(parked::key(domain, time), Some(UserValue::from([])));
             }
         }
-        self.0[Table::Parked as usize] = ordered;
+        self.0[index as usize] = ordered;
+        Ok(())
+    }
+
+    /// Keeps the order of the pages that are due in step with their records.
+    fn order_due(&mut self, commit: &Commit, tables: &Tables) -> Result<(), ReadError> {
+        let records = self.all_changes(commit, Table::Pages);
+        let set = &commit.changes[Table::NextDue as usize];
+        let due = DueChanges::of(tables, records, set)?;
+        let taken = &commit.changes[Table::Due as usize];
+        let entries = due.entries.into_iter();
+        self.0[Table::Due as usize].extend(entries.filter(|(key, _)| !taken.contains_key(key)));
+        self.0[Table::NextDue as usize].extend(due.next);
+        self.order(commit, tables, Table::NextDue, Table::DueDomains)?;
+        if due.gained != due.lost {
+            let stored = tables.space(Table::Values).get(values::PAGES)?;
+            let count = values::decode_counter(values::PAGES, stored.as_deref())?;
+            let count = (count + due.gained as u64).saturating_sub(due.lost as u64);
+            self.put(
+                Table::Values,
+                values::PAGES.into(),
+                count.to_be_bytes().into(),
+            );
+        }
         Ok(())
     }
 

@@ -1,5 +1,8 @@
 //! Links on their way out: what was found on each page, kept until the owners of the links have
 //! acknowledged them.
+//!
+//! Records whose owners cannot be reached are *held* beside the others, so that nobody has to look
+//! at them again and again. A record is in one of both places.
 
 use crate::{Commit, ReadError, Store, tables::Table, values};
 use apoidea_model::{CrawlId, Link};
@@ -19,48 +22,89 @@ pub struct OutboxRecord {
 impl Store {
     /// The first `limit` records that come after a sequence number.
     pub fn outbox(&self, after: Option<u64>, limit: usize) -> Result<Vec<OutboxRecord>, ReadError> {
+        self.records(Table::Outbox, after, limit)
+    }
+
+    /// The first `limit` held records that come after a sequence number.
+    pub fn held(&self, after: Option<u64>, limit: usize) -> Result<Vec<OutboxRecord>, ReadError> {
+        self.records(Table::Held, after, limit)
+    }
+
+    fn records(
+        &self,
+        table: Table,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<OutboxRecord>, ReadError> {
         let start = match after {
             Some(sequence) => Bound::Excluded(sequence.to_be_bytes()),
             None => Bound::Unbounded,
         };
         self.read(|tables| {
             let entries = tables
-                .space(Table::Outbox)
+                .space(table)
                 .range((start, Bound::Unbounded))
                 .take(limit);
             entries.map(|entry| decode(entry.into_inner()?)).collect()
         })
     }
 
-    /// One record; none once it was dropped.
+    /// One record, held or not; none once it was dropped.
     pub fn outbox_record(&self, sequence: u64) -> Result<Option<OutboxRecord>, ReadError> {
         let key = sequence.to_be_bytes();
         self.read(|tables| {
-            let value = tables.space(Table::Outbox).get(key)?;
+            let mut value = tables.space(Table::Outbox).get(key)?;
+            if value.is_none() {
+                value = tables.space(Table::Held).get(key)?;
+            }
             value.map(|value| decode((key.into(), value))).transpose()
         })
     }
 
-    /// The highest sequence number in the outbox.
+    /// The highest sequence number of a record, held or not.
     pub fn last_in_outbox(&self) -> Result<Option<u64>, ReadError> {
         self.read(|tables| {
-            let last = tables.space(Table::Outbox).last_key_value();
-            last.map(|entry| decode_sequence(&entry.key()?)).transpose()
+            let last = |table| {
+                let last = tables.space(table).last_key_value();
+                last.map(|entry| decode_sequence(&entry.key()?)).transpose()
+            };
+            Ok(last(Table::Outbox)?.max(last(Table::Held)?))
         })
     }
 
-    /// The number of records that wait.
+    /// The number of records that wait, but for those that are held.
     pub fn outbox_count(&self) -> Result<u64, ReadError> {
         self.counter(values::OUTBOX)
+    }
+
+    /// The number of records that are held.
+    pub fn held_count(&self) -> Result<u64, ReadError> {
+        self.counter(values::HELD)
     }
 }
 
 impl Commit {
     /// Keeps the links of a page, or replaces the record when only some of them are left.
     pub fn put_outbox(&mut self, sequence: u64, crawl: CrawlId, links: &[Link]) {
+        self.put_record(Table::Outbox, sequence, crawl, links);
+    }
+
+    /// Lets a held record wait with the others again.
+    pub fn release_outbox(&mut self, record: &OutboxRecord) {
+        self.put_outbox(record.sequence, record.crawl, &record.links);
+        self.remove(Table::Held, record.sequence.to_be_bytes().into());
+    }
+
+    /// Holds a record whose owners cannot be reached, with the links that are left of it.
+    pub fn hold_outbox(&mut self, sequence: u64, crawl: CrawlId, links: &[Link]) {
+        self.put_record(Table::Held, sequence, crawl, links);
+        self.remove(Table::Outbox, sequence.to_be_bytes().into());
+    }
+
+    fn put_record(&mut self, table: Table, sequence: u64, crawl: CrawlId, links: &[Link]) {
         let bytes =
             postcard::to_stdvec(&(crawl, links)).expect("URLs and numbers always serialise");
-        self.put(Table::Outbox, sequence.to_be_bytes().into(), bytes.into());
+        self.put(table, sequence.to_be_bytes().into(), bytes.into());
     }
 
     /// Drops a record: all its links are durable elsewhere.
@@ -140,6 +184,31 @@ mod tests {
         store.commit(&commit).unwrap();
         assert_eq!(store.outbox(None, 9).unwrap(), [record(300, &one[..1])]);
         assert_eq!(store.outbox_count().unwrap(), 1);
+    }
+
+    #[test]
+    fn a_record_waits_or_is_held_and_never_both() {
+        let (_folder, store) = open();
+        let links = links(&["http://a.example/"]);
+        let mut commit = Commit::new();
+        (1..=2).for_each(|sequence| commit.put_outbox(sequence, CRAWL, &links));
+        store.commit(&commit).unwrap();
+        let mut commit = Commit::new();
+        commit.hold_outbox(2, CRAWL, &links);
+        store.commit(&commit).unwrap();
+        let sequences = |records: Vec<OutboxRecord>| -> Vec<u64> {
+            records.iter().map(|record| record.sequence).collect()
+        };
+        assert_eq!(sequences(store.outbox(None, 9).unwrap()), [1]);
+        assert_eq!(sequences(store.held(None, 9).unwrap()), [2]);
+        let counts = || (store.outbox_count().unwrap(), store.held_count().unwrap());
+        assert_eq!(counts(), (1, 1));
+        assert!(store.outbox_record(2).unwrap().is_some());
+        assert_eq!(store.last_in_outbox().unwrap(), Some(2));
+        let mut commit = Commit::new();
+        commit.release_outbox(&store.held(None, 9).unwrap()[0]);
+        store.commit(&commit).unwrap();
+        assert_eq!(counts(), (2, 0));
     }
 
     #[test]

@@ -1,23 +1,30 @@
 //! Each domain's pages that were fetched: what the next visit needs, and where the page is
 //! archived.
 //!
-//! A key is domain, zero byte, fingerprint of the URL. The value leaves out what the key says, and
-//! of the URL the scheme and host; with a tag of 20 characters and a path of 38 it takes some 120
-//! bytes before the database compresses it (`examples/page_records.rs` measures that). The records
-//! are this peer's own: they are not part of a domain's replica.
+//! A key is domain, zero byte, fingerprint of the URL. The value begins with the time of the next
+//! visit ([`crate::due`] orders the pages by it). It leaves out what the key says, and of the URL
+//! the scheme and host (`examples/page_records.rs` measures what a page takes). Replicas of a domain
+//! have records of the same pages; two records of one page are joined.
 
 use crate::{
     Commit, ReadError, Store,
     archive::Position,
-    domains::{after_prefix, domain_prefix},
+    domains::{after_prefix, domain_prefix, parse_domain},
+    due::{read_time, stored_time},
     queue::{Lead, join_url, split_url},
     tables::Table,
+    values,
 };
 use apoidea_model::{
-    ChangeHistory, ContentHash, Domain, PageUrl, PeerId, PreviousVisit, Time, UrlHash, Validators,
+    ChangeHistory, ContentMark, Domain, PageUrl, PeerId, PreviousVisit, Target, Time, UrlHash,
+    Validators,
 };
 use serde::{Deserialize, Serialize};
 use std::{ops::Bound, time::Duration};
+
+/// Bytes of a URL's fingerprint at the end of a key.
+pub(crate) const HASH_BYTES: usize = 8;
+const DUE_BYTES: usize = 4;
 
 /// A page that was fetched at least once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,15 +33,37 @@ pub struct PageRecord {
     pub url: PageUrl,
     /// The time of the last fetch that told its content.
     pub visited: Time,
+    /// The time of its next visit, to the second; none if there is to be none.
+    pub due: Option<Time>,
     /// The validators that came with that content.
     pub validators: Validators,
     /// The content then.
-    pub content: ContentHash,
+    pub content: ContentMark,
     /// The changes that it was seen to make.
     pub history: ChangeHistory,
     /// The capture that holds this content; `None` if the page is not archived, as when it asks not
     /// to be, or when another page had the same content first.
     pub archived: Option<Archived>,
+    /// The page's standing by its last answers.
+    pub standing: PageStanding,
+    /// Links followed from a seed to the page.
+    pub depth: u16,
+    /// The kind of document: lists of pages are visited again, too.
+    pub target: Target,
+}
+
+/// A page's standing by its last answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum PageStanding {
+    /// It was there.
+    There,
+    /// It was there, with other content than its validators had; these are kept to see whether its
+    /// server still answers for them.
+    Outdated,
+    /// The last visit did not find it.
+    Missing,
+    /// The last visit had no answer that tells.
+    Untold,
 }
 
 /// The capture that holds a page's content in full.
@@ -53,6 +82,8 @@ pub enum ArchivePlace {
     Here(Position),
     /// That of the peer that fetched the page for this one.
     Peer(PeerId),
+    /// That of a peer which owned the domain then, or of its helper.
+    Elsewhere,
 }
 
 impl PageRecord {
@@ -67,7 +98,54 @@ impl PageRecord {
     }
 }
 
+impl PageRecord {
+    /// Joins two records of one page: the later visit counts, and of the history all of both.
+    pub fn joined(self, other: PageRecord) -> PageRecord {
+        let (mut later, earlier) = match self.visited >= other.visited {
+            true => (self, other),
+            false => (other, self),
+        };
+        later.history.join(&earlier.history);
+        if later.archived.is_none() && later.content == earlier.content {
+            later.archived = earlier.archived;
+        }
+        later
+    }
+}
+
 impl Store {
+    /// The number of pages that were fetched, of all domains.
+    pub fn page_count(&self) -> Result<u64, ReadError> {
+        self.counter(values::PAGES)
+    }
+
+    /// The first `limit` pages after one, domain by domain; the first of all without.
+    pub fn all_pages(
+        &self,
+        after: Option<(&Domain, UrlHash)>,
+        limit: usize,
+    ) -> Result<Vec<(Domain, PageRecord)>, ReadError> {
+        let start = match after {
+            Some((domain, url)) => Bound::Excluded(key(domain, url)),
+            None => Bound::Unbounded,
+        };
+        self.read(|tables| {
+            let space = tables.space(Table::Pages);
+            let entries = space
+                .range::<Vec<u8>, _>((start, Bound::Unbounded))
+                .take(limit);
+            let page = |entry: fjall::Guard| {
+                let (key, value) = entry.into_inner()?;
+                let name = key.split_last_chunk::<HASH_BYTES>();
+                let name = name.and_then(|(name, _)| name.strip_suffix(&[0]));
+                let domain = parse_domain(name.unwrap_or_default())?;
+                let record = decode(&domain, &key, &value)?;
+                Ok((domain, record))
+            };
+            entries.map(page).collect()
+        })
+    }
+
     /// One page of a domain, if it was fetched.
     pub fn page(&self, domain: &Domain, url: UrlHash) -> Result<Option<PageRecord>, ReadError> {
         let key = key(domain, url);
@@ -120,8 +198,11 @@ impl Commit {
 #[derive(Serialize, Deserialize)]
 struct Stored<'a> {
     visited: Time,
+    standing: PageStanding,
+    depth: u16,
+    target: Target,
     validators: Validators,
-    content: ContentHash,
+    content: ContentMark,
     history: ChangeHistory,
     archived: Option<(u64, ArchivePlace)>,
     lead: Lead,
@@ -142,6 +223,9 @@ fn encode(domain: &Domain, page: &PageRecord) -> Vec<u8> {
     });
     let stored = Stored {
         visited: page.visited,
+        standing: page.standing,
+        depth: page.depth,
+        target: page.target,
         validators: page.validators.clone(),
         content: page.content,
         history: page.history,
@@ -149,7 +233,15 @@ fn encode(domain: &Domain, page: &PageRecord) -> Vec<u8> {
         lead,
         rest,
     };
-    postcard::to_stdvec(&stored).expect("numbers and text always serialise")
+    let due = page.due.unwrap_or(Time::NEVER);
+    let value = stored_time(due).to_be_bytes().to_vec();
+    postcard::to_extend(&stored, value).expect("numbers and text always serialise")
+}
+
+/// The time of the next visit in a value, as it is stored.
+pub(crate) fn due_of(value: &[u8]) -> Option<u32> {
+    let (due, _) = value.split_first_chunk::<DUE_BYTES>()?;
+    Some(u32::from_be_bytes(*due))
 }
 
 fn decode(domain: &Domain, key: &[u8], value: &[u8]) -> Result<PageRecord, ReadError> {
@@ -157,6 +249,7 @@ fn decode(domain: &Domain, key: &[u8], value: &[u8]) -> Result<PageRecord, ReadE
 }
 
 fn decode_value(domain: &Domain, value: &[u8]) -> Option<PageRecord> {
+    let (due, value) = value.split_first_chunk::<DUE_BYTES>()?;
     let stored: Stored = postcard::from_bytes(value).ok()?;
     let archived = stored.archived.map(|(age, place)| Archived {
         time: stored.visited - Duration::from_millis(age),
@@ -165,6 +258,10 @@ fn decode_value(domain: &Domain, value: &[u8]) -> Option<PageRecord> {
     Some(PageRecord {
         url: join_url(domain, stored.lead, stored.rest)?,
         visited: stored.visited,
+        due: read_time(u32::from_be_bytes(*due)),
+        standing: stored.standing,
+        depth: stored.depth,
+        target: stored.target,
         validators: stored.validators,
         content: stored.content,
         history: stored.history,
@@ -173,9 +270,10 @@ fn decode_value(domain: &Domain, value: &[u8]) -> Option<PageRecord> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::store::tests::{domain, open};
+    use apoidea_model::ContentHash;
 
     const NOON: Time = Time::from_millis(1_700_000_000_123);
 
@@ -191,12 +289,16 @@ mod tests {
         }
     }
 
-    fn record(url: &str) -> PageRecord {
+    pub(crate) fn record(url: &str) -> PageRecord {
         PageRecord {
             url: PageUrl::parse(url).unwrap(),
             visited: NOON,
+            due: None,
+            standing: PageStanding::There,
+            depth: 3,
+            target: Target::Page,
             validators: Validators::read(Some(b"\"61f-5e0c7a3b1d2c0\""), None),
-            content: ContentHash::of_body(url.as_bytes()),
+            content: ContentMark::of(&ContentHash::of_body(url.as_bytes())),
             history: ChangeHistory::FIRST,
             archived: Some(here(3)),
         }

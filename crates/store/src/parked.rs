@@ -57,7 +57,7 @@ pub(crate) fn key(domain: &[u8], wake: &[u8]) -> fjall::UserKey {
     [wake, domain].concat().into()
 }
 
-fn decode(key: &[u8]) -> Result<(Time, Domain), ReadError> {
+pub(crate) fn decode(key: &[u8]) -> Result<(Time, Domain), ReadError> {
     let (wake, domain) = key
         .split_first_chunk::<TIME_BYTES>()
         .ok_or_else(|| ReadError::corrupt("parked domain", key))?;

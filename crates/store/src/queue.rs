@@ -35,6 +35,19 @@ impl Store {
         })
     }
 
+    /// The URL at one place of a domain's queue.
+    pub fn pending_at(&self, domain: &Domain, slot: Slot) -> Result<Option<Pending>, ReadError> {
+        let key = key(domain, slot);
+        self.read(|tables| {
+            let Some(value) = tables.space(Table::Queue).get(&key)? else {
+                return Ok(None);
+            };
+            let pending = decode_parts(domain, &key, &value);
+            let corrupt = || ReadError::corrupt("queued URL", &key);
+            pending.map(Some).ok_or_else(corrupt)
+        })
+    }
+
     /// The number of URLs that wait in a domain's queue.
     pub fn queue_length(&self, domain: &Domain) -> Result<u64, ReadError> {
         self.read(|tables| Ok(keys(tables, domain)?.len() as u64))
@@ -180,7 +193,7 @@ pub(crate) fn keys(tables: &Tables, domain: &Domain) -> fjall::Result<Vec<fjall:
 mod tests {
     use super::*;
     use crate::store::tests::{domain, open, pending};
-    use apoidea_model::{ContentHash, PreviousVisit, Validators};
+    use apoidea_model::{ContentHash, ContentMark, PreviousVisit, Validators};
 
     #[test]
     fn a_queue_is_read_in_order_of_rank_and_arrival() {
@@ -241,7 +254,7 @@ mod tests {
             since: Time::from_millis(7),
             captured: Some(Time::from_millis(6)),
             validators: Validators::read(Some(b"\"x\""), None),
-            content: ContentHash::of_body(b"x"),
+            content: ContentMark::of(&ContentHash::of_body(b"x")),
         });
         for pending in &sent {
             commit.put_pending(&a, pending);

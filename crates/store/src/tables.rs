@@ -64,10 +64,20 @@ pub(crate) enum Table {
     Seen,
     /// Sequence → links.
     Outbox,
+    /// Sequence → links whose owner cannot be reached.
+    Held,
+    /// Number → links that their owner has acknowledged lately.
+    Sent,
     /// Domain, slot → links.
     Errands,
     /// Domain, URL hash → page that was fetched.
     Pages,
+    /// Domain, time, URL hash → nothing: the pages in the order of their next visits.
+    Due,
+    /// Domain → time of the first of these.
+    NextDue,
+    /// That time, domain → nothing.
+    DueDomains,
     /// Content hash → first page.
     Facts,
     /// Name → value.
@@ -75,7 +85,7 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    pub(crate) const ALL: [Table; 11] = [
+    pub(crate) const ALL: [Table; 16] = [
         Table::Domains,
         Table::Sites,
         Table::Queue,
@@ -83,8 +93,13 @@ impl Table {
         Table::Wakes,
         Table::Seen,
         Table::Outbox,
+        Table::Held,
+        Table::Sent,
         Table::Errands,
         Table::Pages,
+        Table::Due,
+        Table::NextDue,
+        Table::DueDomains,
         Table::Facts,
         Table::Values,
     ];
@@ -98,8 +113,13 @@ impl Table {
             Table::Wakes => "wakes",
             Table::Seen => "seen",
             Table::Outbox => "outbox",
+            Table::Held => "held",
+            Table::Sent => "sent",
             Table::Errands => "errands",
             Table::Pages => "pages",
+            Table::Due => "due",
+            Table::NextDue => "next_due",
+            Table::DueDomains => "due_domains",
             Table::Facts => "facts",
             Table::Values => "values",
         }
@@ -118,7 +138,12 @@ impl Table {
     fn is_asked_for_single_keys(self) -> bool {
         matches!(
             self,
-            Table::Domains | Table::Wakes | Table::Pages | Table::Facts | Table::Values
+            Table::Domains
+                | Table::Wakes
+                | Table::Pages
+                | Table::NextDue
+                | Table::Facts
+                | Table::Values
         )
     }
 

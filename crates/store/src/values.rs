@@ -8,7 +8,9 @@ use crate::{Commit, ReadError, Store, archive::Mark, tables::Table};
 const ARCHIVE_MARK: &str = "#archive";
 pub(crate) const COMMITS: &str = "#commits";
 pub(crate) const DOMAINS: &str = "#domains";
+pub(crate) const HELD: &str = "#held";
 pub(crate) const OUTBOX: &str = "#outbox";
+pub(crate) const PAGES: &str = "#pages";
 
 impl Store {
     /// The value last committed under a name.
