@@ -5,7 +5,7 @@
 
 use apoidea_chord::{
     RingAction, Contact, Contacts, RingEvent, Freshness, LookupId, Message, Notice, Predecessor, RequestId, Ring,
-    RingRequest, RingResponse, Scale, Settings, Successors, Version,
+    RingRequest, RingResponse, Scale, Seat, Settings, Successors, Version, Introduction,
 };
 use apoidea_model::{Key, PeerId, Time};
 use arbitrary::{Arbitrary, Result, Unstructured};
@@ -67,9 +67,10 @@ impl Conversation {
             }
             5 => RingEvent::Received(
                 some_peer(words)?.id,
+                None,
                 Message::Request(RequestId(words.arbitrary()?), request(words)?),
             ),
-            6 => RingEvent::Received(some_peer(words)?.id, Message::Notice(notice(words)?)),
+            6 => RingEvent::Received(some_peer(words)?.id, None, Message::Notice(notice(words)?)),
             7 => RingEvent::Unreachable(some_peer(words)?.id),
             8 => RingEvent::Lookup {
                 id: LookupId(words.arbitrary()?),
@@ -80,12 +81,13 @@ impl Conversation {
             9 => match words.int_in_range(0..=3)? {
                 0 => RingEvent::Leave,
                 1 => RingEvent::Learned(contacts(words)?.into_vec()),
-                2 => RingEvent::Redirected { key: some_peer(words)?.key(), by: some_peer(words)?.id },
+                2 => RingEvent::Redirected { by: some_peer(words)?.id },
                 _ => RingEvent::Join(contacts(words)?.into_vec()),
             },
             10 => RingEvent::Received(
                 some_peer(words)?.id,
-                Message::Response(RequestId(words.arbitrary()?), response(words)?),
+                None,
+                Message::Response(RequestId(words.arbitrary()?), Seat::Free, response(words)?),
             ),
             _ => self.raw(words)?,
         })
@@ -97,7 +99,7 @@ impl Conversation {
             return Ok(RingEvent::Timeout);
         }
         let (from, id) = self.open.swap_remove(words.choose_index(self.open.len())?);
-        Ok(RingEvent::Received(from, Message::Response(id, response(words)?)))
+        Ok(RingEvent::Received(from, None, Message::Response(id, Seat::Free, response(words)?)))
     }
 
     /// A message as it comes from the wire.
@@ -105,7 +107,7 @@ impl Conversation {
         let (from, length) = (some_peer(words)?.id, words.arbitrary::<u8>()?);
         let length = usize::from(length).min(words.len());
         let message = postcard::from_bytes(words.bytes(length)?);
-        Ok(message.map_or(RingEvent::Timeout, |message| RingEvent::Received(from, message)))
+        Ok(message.map_or(RingEvent::Timeout, |message| RingEvent::Received(from, None, message)))
     }
 
     fn check(&self, actions: &[RingAction]) {
@@ -158,15 +160,15 @@ fn some<T>(
 }
 
 fn request(words: &mut Unstructured<'_>) -> Result<RingRequest> {
-    let routes = peer(0).routes;
+    let asker = Introduction::from(&peer(0));
     Ok(match words.int_in_range(0..=5)? {
         0 => RingRequest::Ping,
         1 => RingRequest::Neighbours,
         2 => RingRequest::Find { key: some_peer(words)?.key(), successors: words.arbitrary()? },
-        3 => RingRequest::Roster { routes, digest: words.arbitrary()? },
-        4 => RingRequest::Hello { routes },
+        3 => RingRequest::Roster { asker, digest: words.arbitrary()? },
+        4 => RingRequest::Hello { asker },
         _ => RingRequest::Stabilize {
-            routes,
+            asker,
             known: some(words, |words| words.arbitrary().map(Version))?,
             predecessors: some(words, contacts)?,
         },

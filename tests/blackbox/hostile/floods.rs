@@ -137,7 +137,10 @@ async fn a_member_that_floods_a_queue_keeps_out_no_honest_link() {
         let answer = flooder
             .ask::<messages::LinksAnswer>(victim.id, LINKS, &batch)
             .await;
-        if let Ok(messages::LinksAnswer::Taken { declined: places }) = answer {
+        if let Ok(messages::LinksAnswer::Taken {
+            declined: places, ..
+        }) = answer
+        {
             acknowledged += batch.links.len() - places.len();
             declined += places.len();
         }

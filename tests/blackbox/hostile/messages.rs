@@ -3,13 +3,17 @@
 //! The peer's types are private and refuse to be built wrongly. These can say anything.
 
 use apoidea_model::{
-    ContentHash, CrawlId, Domain, Key, Link, PageUrl, PeerId, Pending, Slot, Time,
+    ChangeHistory, ContentHash, ContentMark, CrawlId, Domain, Key, Link, LinkBatch, PageUrl,
+    PeerId, Pending, Slot, Target, Time, Validators,
 };
-use apoidea_overlay::{Arc as RingArc, Kind};
+use apoidea_overlay::{Arc as RingArc, Kind, Purpose, Signed, Signer};
 use bytes::Bytes;
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 pub const LINKS: Kind = Kind::free(0);
 pub const CONTENT: Kind = Kind::free(1);
@@ -22,12 +26,17 @@ pub const FACTS_IN: Kind = Kind::free(8);
 pub const FETCH: Kind = Kind::free(9);
 pub const LOAN: Kind = Kind::free(10);
 pub const RESULT: Kind = Kind::free(11);
+pub const CHECK: Kind = Kind::free(24);
+pub const EVIDENCE: Kind = Kind::free(25);
+
+/// The purpose under which an owner signs its changes.
+pub const ROUND: Purpose = Purpose::new("round");
 
 /// The first byte of a message.
 const PLAIN: u8 = 0;
 const DEFLATED: u8 = 1;
 /// Bits of a tenure below its time.
-const TAG_BITS: u32 = 16;
+const TAG_BITS: u32 = 64;
 
 /// A message that is not compressed.
 pub fn encode(message: &impl Serialize) -> Bytes {
@@ -61,16 +70,21 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     postcard::from_bytes(&plain).ok()
 }
 
+/// Reads the changes that an honest owner signed.
+pub fn decode_deltas(bytes: &[u8]) -> Option<Vec<Delta>> {
+    decode::<Signed>(bytes)?.peek()
+}
+
 /// Changes of each tenure.
-pub type Versions = Vec<(u64, u32)>;
+pub type Versions = Vec<(u128, u32)>;
 
 /// A tenure that begins at this time.
-pub fn tenure(begun: Time) -> u64 {
-    begun.as_millis() << TAG_BITS | 7
+pub fn tenure(begun: Time) -> u128 {
+    u128::from(begun.as_millis()) << TAG_BITS | 7
 }
 
 /// These versions with one more change, under a tenure.
-pub fn with_change(versions: &Versions, tenure: u64) -> Versions {
+pub fn with_change(versions: &Versions, tenure: u128) -> Versions {
     let mut changed: Versions = versions.clone();
     match changed.iter_mut().find(|(known, _)| *known == tenure) {
         Some((_, count)) => *count += 1,
@@ -112,8 +126,30 @@ pub struct FactsAsk {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum LinksAnswer {
-    Taken { declined: Vec<u16> },
+    Taken {
+        declined: Vec<u16>,
+        dropped: Vec<u16>,
+        seal: Option<Seal>,
+    },
     UnknownCrawl,
+}
+
+/// A signature under links that were taken.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Seal(Signed);
+
+impl Seal {
+    /// Signs for all links of a batch, as an honest owner does.
+    pub fn set(signer: &Signer, sender: PeerId, batch: &LinkBatch) -> Self {
+        let mut links: BTreeMap<Domain, BTreeSet<u64>> = BTreeMap::new();
+        for link in &batch.links {
+            let hash = link.url.hash().0;
+            links.entry(link.url.domain()).or_default().insert(hash);
+        }
+        let digest = Key::hash(postcard::to_stdvec(&(sender, links)).unwrap());
+        let words = (super::now(), digest);
+        Seal(signer.sign(Purpose::new("links taken"), &words))
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -133,11 +169,12 @@ pub enum OfferAnswer {
     Held,
     Wanted,
     Newer,
+    Stranger,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Step {
-    pub tenure: u64,
+    pub tenure: u128,
     pub base: u32,
     pub version: u32,
 }
@@ -158,7 +195,34 @@ pub struct Delta {
     pub removes: Vec<Slot>,
     pub errands: Vec<PageLinks>,
     pub delivered: Vec<Slot>,
+    pub visits: Vec<PageNote>,
     pub state: Option<Vec<u8>>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PageNote {
+    pub place: u32,
+    pub known: Option<KnownPage>,
+}
+
+/// What is known of a page.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct KnownPage {
+    pub visited: Time,
+    pub due_after: Option<u32>,
+    pub standing: u8,
+    pub validators: Validators,
+    pub content: ContentMark,
+    pub history: ChangeHistory,
+    pub captured: Option<u64>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SentPage {
+    pub url: PageUrl,
+    pub depth: u16,
+    pub target: Target,
+    pub known: KnownPage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,10 +244,13 @@ pub enum Parcel {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Replica {
     pub versions: Versions,
+    pub heard: Versions,
     pub state: Vec<u8>,
     pub seen: Seen,
     pub queue: Vec<Pending>,
     pub errands: Vec<PageLinks>,
+    pub pages: Vec<SentPage>,
+    pub pages_apart: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -205,6 +272,7 @@ pub struct State {
     pub versions: Versions,
     pub reductions: Vec<Vec<u64>>,
     pub counters: Counters,
+    pub freshness: Freshness,
     pub robots: Vec<KnownRobots>,
     pub last_asked: Time,
     pub next: Time,
@@ -216,6 +284,16 @@ pub struct State {
     pub forbidden: u8,
     pub rests: u8,
     pub stopped: Option<Stop>,
+}
+
+/// What visits have taught about a host.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Freshness {
+    pub changes: (u64, u64),
+    pub hints: (u32, u32, u32),
+    pub conditional: u32,
+    pub distrusted_until: Time,
+    pub quiet: u32,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -274,10 +352,24 @@ impl Replica {
         let seen = queue.iter().map(|pending| pending.url.hash().0).collect();
         Replica {
             versions,
+            heard: Versions::new(),
             state: postcard::to_stdvec(&state).unwrap(),
             seen: Seen::Whole(seen),
             queue,
             errands: Vec::new(),
+            pages: Vec::new(),
+            pages_apart: false,
+        }
+    }
+}
+
+impl Replica {
+    /// A replica in which all of these pages are done.
+    pub fn finished(versions: Versions, pages: &[PageUrl]) -> Self {
+        let seen = pages.iter().map(|page| page.hash().0).collect();
+        Replica {
+            seen: Seen::Whole(seen),
+            ..Self::forged(versions, State::default(), Vec::new())
         }
     }
 }

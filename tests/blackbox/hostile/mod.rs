@@ -7,25 +7,27 @@
 //! the victims kept. That nothing happens can only be seen by waiting: such tests wait a few
 //! seconds, and see first that what is allowed does happen.
 
+mod all_at_once;
 mod drops;
 mod facts;
 mod floods;
 mod forgery;
+mod hand_overs;
 mod lending;
 mod messages;
 mod replicas;
 mod victims;
 
 use crate::patience;
-use apoidea_model::{Domain, Key, PeerId, Time};
+use apoidea_model::{Domain, Key, LinkBatch, PeerId, Time};
 use apoidea_overlay::{
     AddressBook, AddressPolicy, Arc as RingArc, Chord, ChordSettings, EntryPlace, EntryPoint,
-    Identity, Kind, LocalDiscovery, Overlay, Refusal, Request, RequestError, RingSettings, Service,
-    Silent, Transport, TransportSettings,
+    Identity, Kind, LocalDiscovery, NetworkId, Overlay, Refusal, Request, RequestError,
+    RingSettings, Service, Signed, Signer, Silent, Transport, TransportSettings,
 };
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt, ready};
-use messages::{CensusPage, DeltaAnswer, LinksAnswer, OfferAnswer, Parcel};
+use messages::{CensusPage, DeltaAnswer, LinksAnswer, OfferAnswer, Parcel, Seal};
 use ring::{rand::SystemRandom, signature::Ed25519KeyPair, signature::KeyPair};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
@@ -49,6 +51,7 @@ const KEY_HEAD: [u8; 12] = [
 
 /// A hostile peer.
 pub struct Hostile {
+    signer: Signer,
     transport: Transport,
     chord: Option<Chord>,
 }
@@ -58,9 +61,11 @@ impl Hostile {
     pub fn stranger(part: Part) -> Self {
         let identity = Identity::ephemeral().unwrap();
         let book = AddressBook::default();
-        let service = part.service();
+        let service = part.service(&identity);
+        let signer = Signer::new(identity.clone(), NetworkId::default());
         let transport = Transport::start(identity, transport_settings(), book, service).unwrap();
         Hostile {
+            signer,
             transport,
             chord: None,
         }
@@ -86,17 +91,24 @@ impl Hostile {
             ..ChordSettings::default()
         };
         let identity = Identity::load_or_create(&file).unwrap();
+        let signer = Signer::new(identity.clone(), NetworkId::default());
         let book = AddressBook::default();
-        let service = part.service();
+        let service = part.service(&identity);
         let chord = Chord::start(identity, transport_settings(), settings, book, service).unwrap();
         let joined = patience::look(JOIN_PATIENCE, async || {
             chord.owns(chord.me().key()).then_some(())
         });
         joined.await.expect("a place on the ring");
         Hostile {
+            signer,
             transport: chord.transport().clone(),
             chord: Some(chord),
         }
+    }
+
+    /// Its name.
+    pub fn id(&self) -> PeerId {
+        self.transport.me()
     }
 
     /// Gives its place up, and answers on.
@@ -116,6 +128,11 @@ impl Hostile {
     /// Connects to the peer at an address.
     pub async fn meet(&self, address: SocketAddr) -> PeerId {
         self.transport.meet(address).await.unwrap()
+    }
+
+    /// Signs changes as an owner does.
+    pub fn sign(&self, deltas: &[messages::Delta]) -> Signed {
+        self.signer.sign(messages::ROUND, &deltas)
     }
 
     /// Sends a message and reads the answer.
@@ -177,15 +194,18 @@ impl Part {
         Part::Careless(Box::new(answer))
     }
 
-    fn service(self) -> Arc<dyn Service> {
+    fn service(self, identity: &Identity) -> Arc<dyn Service> {
         match self {
             Part::Mute => Arc::new(Silent),
-            Part::Careless(answering) => Arc::new(Careless(answering)),
+            Part::Careless(answering) => {
+                let signer = Signer::new(identity.clone(), transport_settings().network);
+                Arc::new(Careless(answering, signer))
+            }
         }
     }
 }
 
-struct Careless(Box<Answering>);
+struct Careless(Box<Answering>, Signer);
 
 impl Service for Careless {
     fn answer(&self, from: PeerId, request: Request) -> BoxFuture<'_, Result<Bytes, Refusal>> {
@@ -194,24 +214,37 @@ impl Service for Careless {
         Box::pin(async move {
             match own.await {
                 Some(answer) => answer,
-                None => acknowledge(kind, &body).unwrap_or(Err(Refusal::Malformed)),
+                None => {
+                    let answer = acknowledge(&self.1, from, kind, &body);
+                    answer.unwrap_or(Err(Refusal::Malformed))
+                }
             }
         })
     }
 }
 
 /// The answer of a member that has nothing and takes everything; none to bytes that it cannot read.
-fn acknowledge(kind: Kind, body: &[u8]) -> Option<Result<Bytes, Refusal>> {
+fn acknowledge(
+    signer: &Signer,
+    from: PeerId,
+    kind: Kind,
+    body: &[u8],
+) -> Option<Result<Bytes, Refusal>> {
     Some(Ok(match kind {
-        messages::LINKS => messages::encode(&LinksAnswer::Taken {
-            declined: Vec::new(),
-        }),
+        messages::LINKS => {
+            let batch: LinkBatch = messages::decode(body)?;
+            messages::encode(&LinksAnswer::Taken {
+                declined: Vec::new(),
+                dropped: Vec::new(),
+                seal: Some(Seal::set(signer, from, &batch)),
+            })
+        }
         messages::CONTENT => {
             let asks: Vec<messages::ContentAsk> = messages::decode(body)?;
             messages::encode(&vec![None::<messages::Fact>; asks.len()])
         }
         messages::DELTAS => {
-            let deltas: Vec<messages::Delta> = messages::decode(body)?;
+            let deltas = messages::decode_deltas(body)?;
             messages::encode(&vec![DeltaAnswer::Applied; deltas.len()])
         }
         messages::OFFER => {

@@ -143,7 +143,7 @@ async fn a_neighbour_that_is_not_the_owner_empties_no_queue() {
     let noted = told.clone();
     let part = Part::careless_but(move |_, kind, body| {
         if kind == DELTAS
-            && let Some(deltas) = messages::decode(body)
+            && let Some(deltas) = messages::decode_deltas(body)
         {
             note_deltas(&noted, deltas);
         }
@@ -187,7 +187,7 @@ async fn a_neighbour_that_is_not_the_owner_empties_no_queue() {
             .collect();
         for victim in [holder, owner] {
             let answers = near
-                .ask::<Vec<DeltaAnswer>>(victim.id, DELTAS, &deltas)
+                .ask::<Vec<DeltaAnswer>>(victim.id, DELTAS, &near.sign(&deltas))
                 .await;
             let answers = answers.unwrap_or_default().into_iter();
             applied += answers
@@ -216,7 +216,7 @@ fn removal(
     domain: &Domain,
     versions: &Versions,
     slots: &BTreeSet<Slot>,
-    tenure: Option<u64>,
+    tenure: Option<u128>,
 ) -> Delta {
     let (latest, count) = *versions.last().expect("it was changed");
     let (tenure, base) = match tenure {
@@ -236,6 +236,7 @@ fn removal(
         removes: slots.iter().copied().collect(),
         errands: Vec::new(),
         delivered: Vec::new(),
+        visits: Vec::new(),
         state: None,
     }
 }

@@ -9,7 +9,8 @@ use crate::{
     toy::Toy,
 };
 use apoidea_model::{Domain, PageUrl, PeerId};
-use apoidea_peer::{DomainRow, NetworkStatus, State, Status, USER_AGENT};
+use apoidea_overlay::Kind;
+use apoidea_peer::{DomainRow, NetworkStatus, Standing, State, Status, USER_AGENT};
 use apoidea_toyweb::{Builder, Visit};
 use futures::future::join_all;
 use reqwest::Method;
@@ -217,6 +218,38 @@ impl Victims {
         pages
             .filter(|url| asked.contains(url.as_str()) && !is_kept(url))
             .collect()
+    }
+
+    /// What the victims found of each other's work, and of others'.
+    pub async fn standings(&self) -> Vec<Standing> {
+        let views = self.peers.iter().map(|peer| view(&peer.process));
+        let views = join_all(views).await.into_iter();
+        views.flat_map(|view| view.unwrap().standings).collect()
+    }
+
+    /// The number of victims that distrust a peer.
+    pub async fn distrusting(&self, peer: PeerId) -> usize {
+        let standings = self.standings().await.into_iter();
+        let distrusting =
+            |standing: &Standing| standing.peer == peer && standing.distrusted_until.is_some();
+        standings.filter(distrusting).count()
+    }
+
+    /// Bytes of the crawl that the victims have sent to other peers: without those that keep the ring
+    /// together, which depend on time and not on pages.
+    pub async fn crawl_bytes(&self) -> u64 {
+        self.bytes_of(|kind| kind >= Kind::free(0).as_byte()).await
+    }
+
+    /// Bytes that the victims have sent in messages of some kinds.
+    pub async fn bytes_of(&self, is_counted: impl Fn(u8) -> bool) -> u64 {
+        let mut bytes = 0;
+        for peer in &self.peers {
+            let kinds = view(&peer.process).await.unwrap().traffic.kinds;
+            let counted = kinds.iter().filter(|(kind, _)| is_counted(**kind));
+            bytes += counted.map(|(_, kind)| kind.bytes_out).sum::<u64>();
+        }
+        bytes
     }
 
     /// The rows of all victims, whatever each is to a domain.

@@ -15,7 +15,9 @@ use apoidea_crawl::{
     Admission, BreadthFirst, Company, Contactable, Counters, Decision, DomainState, DropReason,
     Event, Frontier, Ledger, Quotas, Reductions, Refusals, Scope, Shares, Versions,
 };
-use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PageUrl, PeerId, Pending, Slot, Time};
+use apoidea_model::{
+    CrawlId, Domain, Link, LinkBatch, PageUrl, PeerId, Pending, Slot, Time, UrlHash,
+};
 use apoidea_store::{Commit, CommitError, ReadError, Store};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -49,6 +51,14 @@ pub(crate) enum AdmitError {
     Write(#[from] CommitError),
 }
 
+/// URLs that enter a queue, and those that make room for them.
+pub(crate) struct Entering {
+    pub urls: Vec<Pending>,
+    pub evicted: Vec<Slot>,
+    /// URLs that did not enter, since the queue is full.
+    pub overflowed: u64,
+}
+
 /// The state that admission changes besides the store.
 pub(crate) struct AdmitContext<'a> {
     /// The crawl that the links belong to.
@@ -64,6 +74,8 @@ pub(crate) struct AdmitContext<'a> {
     pub ledger: &'a mut Ledger,
     /// Domains that are this peer's.
     pub owned: &'a mut u64,
+    /// Collects the links that were dropped although they were new, if anybody wants to know.
+    pub unkept: Option<&'a mut HashSet<UrlHash>>,
 }
 
 impl Admitter {
@@ -319,11 +331,32 @@ impl Admitter {
             .evicted
             .iter()
             .for_each(|&slot| commit.remove_pending(domain, slot));
-        let urls: Vec<Pending> = decision
-            .admitted
-            .into_iter()
-            .map(|admitted| self.place(admitted, context.crawl))
-            .collect();
+        let place = |admitted| self.place(admitted, context.crawl);
+        let urls: Vec<Pending> = decision.admitted.into_iter().map(place).collect();
+        let entering = Entering {
+            urls,
+            evicted: decision.evicted,
+            overflowed,
+        };
+        self.put_in_queue(domain, entering, state, commit, context, now)
+    }
+
+    /// Puts URLs into the queue of a domain, in one commit with what else follows. `state` is that
+    /// of a domain which is not in memory.
+    pub(crate) fn put_in_queue(
+        &mut self,
+        domain: &Domain,
+        entering: Entering,
+        state: Option<DomainState>,
+        mut commit: Commit,
+        context: &mut AdmitContext<'_>,
+        now: Time,
+    ) -> Result<(), AdmitError> {
+        let Entering {
+            urls,
+            evicted,
+            overflowed,
+        } = entering;
         urls.iter()
             .for_each(|pending| commit.put_pending(domain, pending));
         let wake = match state {
@@ -333,11 +366,11 @@ impl Admitter {
                     *context.owned += 1;
                     self.sites.note_new(domain);
                 }
-                state.admitted(&urls, decision.evicted.len() as u64, overflowed);
+                state.admitted(&urls, evicted.len() as u64, overflowed);
                 let advance = |tenure| Ok::<_, AdmitError>(state.versions.advance(tenure));
                 let change = context.ledger.change(domain, advance)?;
                 change.puts.extend(urls.iter().cloned());
-                change.removes.extend(&decision.evicted);
+                change.removes.extend(&evicted);
                 commit.put_domain(domain, state.encode());
                 self.park(domain, state.ready_at(), &mut commit, context.parking)
             }
@@ -349,7 +382,6 @@ impl Admitter {
             Some(wake) => context.frontier.handle(Event::Parked { wake }, now),
             // Ignored unless the domain is resident.
             None => {
-                let evicted = decision.evicted;
                 context.touched.insert(domain.clone());
                 let advance = |tenure| context.frontier.advance(domain, tenure).ok_or(());
                 if let Ok(change) = context.ledger.change(domain, advance) {
@@ -388,12 +420,15 @@ impl Admitter {
     }
 
     fn place(&mut self, admitted: apoidea_crawl::Admitted, crawl: CrawlId) -> Pending {
-        let slot = Slot {
-            rank: admitted.rank,
-            sequence: self.next_sequence << TAG_BITS | self.tag,
-        };
-        self.next_sequence += 1;
+        let slot = self.next_slot(admitted.rank);
         Pending::admitted(admitted.link, slot, crawl)
+    }
+
+    /// A place behind all others of the same rank.
+    pub(crate) fn next_slot(&mut self, rank: u16) -> Slot {
+        let sequence = self.next_sequence << TAG_BITS | self.tag;
+        self.next_sequence += 1;
+        Slot { rank, sequence }
     }
 
     /// Drops the filter of a domain whose log was changed by others.
@@ -436,6 +471,9 @@ fn note_dropped(link: &Link, reason: DropReason, context: &mut AdmitContext<'_>)
         context.recent.insert(&link.url);
     }
     if reason != DropReason::Seen {
+        if let Some(unkept) = &mut context.unkept {
+            unkept.insert(link.url.hash());
+        }
         *context.totals.dropped.entry(reason).or_default() += 1;
     }
 }

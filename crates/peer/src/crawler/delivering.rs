@@ -2,13 +2,14 @@
 
 use super::{
     Crawler,
-    admitter::{AdmitContext, AdmitError},
+    admitter::{AdmitContext, AdmitError, Admitter},
     command::{CommandError, SeedReceipt},
 };
 use crate::{clock::now, swarm::links::message::LinksAnswer};
-use apoidea_crawl::Sent;
-use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PageUrl, PeerId, Target, Time};
+use apoidea_crawl::{DOMAIN_COST, Sent};
+use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PageUrl, PeerId, Target, Time, UrlHash};
 use apoidea_store::Commit;
+use std::collections::HashSet;
 use tokio::sync::oneshot;
 
 impl Crawler {
@@ -35,7 +36,7 @@ impl Crawler {
         let mut mine = mine.into_iter().peekable();
         while mine.peek().is_some() {
             let links = mine.by_ref().take(LinkBatch::MAX_LINKS).collect();
-            self.admit(LinkBatch { crawl, links }, now)?;
+            self.admit(LinkBatch { crawl, links }, None, now)?;
         }
         Ok(Sent {
             record: self.send_out(crawl, others, now)?,
@@ -85,9 +86,28 @@ impl Crawler {
         Ok(Some(number))
     }
 
-    fn admit(&mut self, batch: LinkBatch, now: Time) -> Result<(), AdmitError> {
+    /// Collects what was dropped although it was new, if anybody wants to know.
+    fn admit(
+        &mut self,
+        batch: LinkBatch,
+        unkept: Option<&mut HashSet<UrlHash>>,
+        now: Time,
+    ) -> Result<(), AdmitError> {
+        let crawl = batch.crawl;
+        self.with_admitter(crawl, unkept, |admitter, context| {
+            admitter.admit(batch, context, now)
+        })
+    }
+
+    /// Lets the admitter change queues.
+    pub(super) fn with_admitter(
+        &mut self,
+        crawl: CrawlId,
+        unkept: Option<&mut HashSet<UrlHash>>,
+        change: impl FnOnce(&mut Admitter, &mut AdmitContext<'_>) -> Result<(), AdmitError>,
+    ) -> Result<(), AdmitError> {
         let mut context = AdmitContext {
-            crawl: batch.crawl,
+            crawl,
             frontier: &mut self.parts.frontier,
             parking: &mut self.parking,
             totals: &mut self.totals,
@@ -95,10 +115,11 @@ impl Crawler {
             touched: &mut self.dirty,
             ledger: &mut self.ledger,
             owned: &mut self.owned,
+            unkept,
         };
-        let admitted = self.parts.admitter.admit(batch, &mut context, now);
+        let changed = change(&mut self.parts.admitter, &mut context);
         self.save_soon();
-        admitted
+        changed
     }
 
     /// Admits links that another peer sent. They are acknowledged once they are durable here and at
@@ -110,7 +131,7 @@ impl Crawler {
         reply: oneshot::Sender<LinksAnswer>,
         now: Time,
     ) -> Result<(), AdmitError> {
-        let (mut links, mut declined) = (Vec::new(), Vec::new());
+        let (mut links, mut taken, mut declined) = (Vec::new(), Vec::new(), Vec::new());
         let room = match sender == self.parts.swarm.me {
             true => usize::MAX,
             false => {
@@ -119,6 +140,7 @@ impl Crawler {
         };
         for (place, link) in (0..).zip(batch.links) {
             if links.len() < room && self.parts.swarm.tenancy.is_owned(link.url.domain().key()) {
+                taken.push((place, link.url.hash()));
                 links.push(link);
             } else {
                 declined.push(place);
@@ -126,12 +148,22 @@ impl Crawler {
         }
         self.totals.received += links.len() as u64;
         let crawl = batch.crawl;
-        let before = self.totals.admitted;
-        self.admit(LinkBatch { crawl, links }, now)?;
-        let entered = self.totals.admitted.saturating_sub(before);
+        let (urls, domains) = (self.totals.admitted, self.owned);
+        let mut unkept = HashSet::new();
+        self.admit(LinkBatch { crawl, links }, Some(&mut unkept), now)?;
+        let is_dropped = |(_, hash): &(u16, UrlHash)| unkept.contains(hash);
+        let dropped = taken.into_iter().filter(is_dropped);
+        let dropped = dropped.map(|(place, _)| place).collect();
+        let urls = self.totals.admitted.saturating_sub(urls);
+        let domains = self.owned.saturating_sub(domains);
+        let entered = urls + domains * DOMAIN_COST;
         self.parts.admitter.note_brought(sender, entered, now);
-        self.unacknowledged
-            .push((reply, LinksAnswer::Taken { declined }));
+        let answer = LinksAnswer::Taken {
+            declined,
+            dropped,
+            seal: None,
+        };
+        self.unacknowledged.push((reply, answer));
         Ok(())
     }
 
@@ -204,7 +236,7 @@ mod tests {
             .parts
             .swarm
             .tenancy
-            .begin_taking_over(TestCrawler::everything());
+            .begin_taking_over(TestCrawler::everything(), None);
         crawler.admit(&[url(&own, 1)]);
         assert_eq!((crawler.queue(&own), crawler.outbox().len()), (vec![], 1));
     }
@@ -263,7 +295,7 @@ mod tests {
         assert!(matches!(early, Err(TryRecvError::Empty)), "not durable yet");
         crawler.write().await;
         let taken = answer.try_recv().unwrap();
-        assert!(matches!(taken, LinksAnswer::Taken { declined } if declined.is_empty()));
+        assert!(matches!(taken, LinksAnswer::Taken { declined, .. } if declined.is_empty()));
     }
 
     #[tokio::test]
@@ -294,7 +326,7 @@ mod tests {
         let mut answer = crawler.links_of_others(CrawlId::OPEN, &urls).await;
         crawler.save().await;
         let taken = answer.try_recv().unwrap();
-        assert!(matches!(taken, LinksAnswer::Taken { declined } if declined == [1, 3]));
+        assert!(matches!(taken, LinksAnswer::Taken { declined, .. } if declined == [1, 3]));
         assert_eq!(crawler.waiting(&own), ["/1", "/3"]);
         assert_eq!(
             (crawler.queue(&foreign), crawler.totals.received),
@@ -305,6 +337,21 @@ mod tests {
             0,
             "the sender keeps what is declined"
         );
+    }
+
+    #[tokio::test]
+    async fn links_that_the_owner_does_not_want_are_named() {
+        let mut crawler = TestCrawler::in_swarm();
+        let own = crawler.own(0);
+        let mail = PageUrl::parse(&format!("http://{own}:25/")).unwrap();
+        let urls = [url(&own, 1), mail, url(&own, 1), url(&own, 2)];
+        let mut answer = crawler.links_of_others(CrawlId::OPEN, &urls).await;
+        crawler.save().await;
+        let LinksAnswer::Taken { dropped, .. } = answer.try_recv().unwrap() else {
+            panic!("the crawl is known");
+        };
+        assert_eq!(dropped, [1]);
+        assert_eq!(crawler.waiting(&own), ["/1", "/2"]);
     }
 
     #[tokio::test]

@@ -14,9 +14,14 @@
 //! [`Writer`]. Reads and small writes of the store are calls into memory most of the time.
 
 pub(crate) mod admitter;
+mod adopting;
+mod ages;
 mod borrowing;
 pub(crate) mod command;
 mod delivering;
+#[cfg(any(test, feature = "fuzzing"))]
+#[allow(clippy::unwrap_used)]
+pub(crate) mod door;
 mod errands;
 pub(crate) mod finding;
 mod limits;
@@ -28,6 +33,7 @@ mod parking;
 mod pumping;
 mod recovering;
 mod refusing;
+mod revisiting;
 mod saving;
 mod seen_cache;
 mod site_census;
@@ -35,12 +41,15 @@ mod starting;
 mod stopping;
 mod taking;
 mod telling;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
+#[cfg_attr(not(test), allow(dead_code))]
+#[allow(clippy::unwrap_used)]
 mod testing;
 mod turns;
 pub(crate) mod writer;
 
 pub(crate) use limits::{Limits, UsualSizes};
+pub(crate) use revisiting::RevisitSettings;
 
 use crate::{
     clock::now,
@@ -50,6 +59,7 @@ use crate::{
         finding::Finding,
         limits::Allowed,
         orders::Adoption,
+        revisiting::Revisiting,
         starting::Subject,
         writer::Writer,
     },
@@ -64,7 +74,7 @@ use crate::{
         lending::borrowed::BorrowedDomains,
         links::message::LinksAnswer,
         orders::{Quiescing, SwarmOrder},
-        replicas::puller::Puller,
+        replicas::{provenance::Provenance, puller::Puller},
         tenancy::Tenancy,
     },
 };
@@ -102,6 +112,7 @@ pub(crate) struct Parts {
     pub inbox: Inbox,
     pub reporter: Reporter,
     pub limits: Limits,
+    pub revisits: RevisitSettings,
     pub borrowed: BorrowedDomains,
     pub swarm: SwarmParts,
 }
@@ -119,6 +130,8 @@ pub(crate) struct SwarmParts {
     pub overlay: Arc<dyn Overlay>,
     pub tenancy: Arc<Tenancy>,
     pub puller: Puller,
+    /// Tells where replicas come from.
+    pub provenance: Arc<Provenance>,
     /// Rung when links wait for other owners.
     pub courier: Arc<Notify>,
     /// Rung when a replica was not reached.
@@ -157,6 +170,8 @@ pub(crate) struct Crawler {
     outbox: Outbox,
     /// Domains that are this peer's.
     owned: u64,
+    /// Visits after the first.
+    revisiting: Revisiting,
 }
 
 /// The crawler's own deadlines.
@@ -208,6 +223,7 @@ impl Crawler {
                     self.give_up_overdue().await;
                     self.ask_for_turns();
                     self.tell_delivered_in_time();
+                    self.enqueue_due();
                     self.take_allowance();
                     self.publish(self.state());
                 }
@@ -228,13 +244,20 @@ impl Crawler {
         let frontier = self.parts.frontier.next_timeout();
         let wait = if let Some(resume_at) = self.timers.resume_at {
             resume_at.saturating_duration_since(Instant::now())
-        } else if !self.may_go_on() || self.allowed.is_paused {
+        } else if !self.may_go_on() || self.is_held() {
             Duration::from_secs(1)
         } else {
             frontier.since(now()).min(Duration::from_secs(60))
         };
         let wake = Instant::now() + wait;
         self.timers.save_at.map_or(wake, |save| save.min(wake))
+    }
+
+    /// Is there a pause, no line to fetch anything over, or nobody to be heard who may do the work?
+    fn is_held(&self) -> bool {
+        self.allowed.is_paused
+            || self.parts.work.resolver.is_silent()
+            || self.parts.swarm.tenancy.is_cut_off()
     }
 
     /// This peer's load at the moment of a choice of who fetches.
@@ -297,6 +320,8 @@ impl Crawler {
             lent: self.lending.lent_count() as u64,
             ready: self.parts.frontier.ready(now()) as u64,
             processing: processing as u64,
+            known_pages: self.parts.store.page_count().unwrap_or(0),
+            current: self.revisiting.current(),
             trouble: self.disk.trouble.as_ref(),
         };
         self.parts.reporter.publish(snapshot, now());

@@ -3,7 +3,7 @@
 use super::{Crawler, admitter::AdmitError};
 use crate::{
     clock::now,
-    swarm::{orders::SwarmOrder, replicas::replica::Replica},
+    swarm::{orders::SwarmOrder, replicas::replica::Replica, tenancy::Weight},
 };
 use apoidea_model::PeerId;
 use tokio::sync::oneshot;
@@ -35,6 +35,10 @@ impl Crawler {
             SwarmOrder::Admit(sender, batch, reply) => {
                 self.admit_foreign(sender, batch, reply, now)?;
             }
+            SwarmOrder::SendAgain(crawl, links, reply) => {
+                self.deliver(crawl, links, None, now)?;
+                let _ = reply.send(());
+            }
             SwarmOrder::Deltas(deltas, reply) => {
                 let answers = deltas.iter().map(|delta| self.take_delta(delta)).collect();
                 let _ = reply.send(answers);
@@ -46,6 +50,17 @@ impl Crawler {
                     reply,
                 };
                 self.adopt(domain, adoption, now);
+            }
+            SwarmOrder::Rounds(deltas, reply) => {
+                let taken = self.take_rounds(&deltas);
+                let _ = reply.send(());
+                taken?;
+            }
+            SwarmOrder::Pages(from, domain, pages, reply) => {
+                if self.parts.swarm.tenancy.weigh(from, domain.key()) == Weight::Vouched {
+                    self.join_pages(&domain, pages, now)?;
+                }
+                let _ = reply.send(());
             }
             SwarmOrder::Lose(arc) => self.lose(arc, now)?,
             SwarmOrder::Drained(arc, reply) => drop(reply.send(self.is_drained(arc))),

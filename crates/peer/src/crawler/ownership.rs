@@ -3,22 +3,22 @@
 use super::{
     Crawler,
     admitter::{AdmitError, park},
-    orders::Adoption,
+    parking::RESIDENT,
 };
 use crate::{
     clock::now,
     state_codec::decode_state,
     swarm::{
         replicas::{
+            known_pages::{self, SentPage},
             merge,
             message::{Delta, DeltaAnswer},
-            replica::Replica,
         },
         tenancy::Claim,
     },
 };
-use apoidea_crawl::{DomainState, Event, Stance, Tenure, Versions};
-use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PeerId, Time};
+use apoidea_crawl::{DomainState, Event, Tenure, Versions};
+use apoidea_model::{CrawlId, Domain, Link, LinkBatch, Pending, Time};
 use apoidea_overlay::Arc as RingArc;
 use apoidea_store::{Commit, ReadError, Store};
 use std::collections::BTreeMap;
@@ -53,6 +53,10 @@ impl Crawler {
                 &delta.versions,
             ));
         }
+        self.step(delta)
+    }
+
+    fn step(&mut self, delta: &Delta) -> Result<DeltaAnswer, AdmitError> {
         let mut commit = Commit::new();
         let answer = merge::apply(&self.parts.store, delta, now(), &mut commit)?;
         self.parts.store.apply(&commit)?;
@@ -62,98 +66,42 @@ impl Crawler {
         Ok(answer)
     }
 
-    fn versions(&self, domain: &Domain) -> Result<Versions, ReadError> {
+    /// Takes in changes that the last owner of their domains signed, while those are taken over. A
+    /// settled owner's domains are not changed by steps.
+    pub(super) fn take_rounds(&mut self, deltas: &[Delta]) -> Result<(), AdmitError> {
+        for delta in deltas {
+            let claim = self.parts.swarm.tenancy.claim(delta.domain.key());
+            if claim == Claim::TakingOver && !self.is_under_way(&delta.domain) {
+                self.step(delta)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn versions(&self, domain: &Domain) -> Result<Versions, ReadError> {
         match self.parts.frontier.state(domain) {
             Some(state) => Ok(state.versions.clone()),
             None => merge::versions(&self.parts.store, domain),
         }
     }
 
-    /// Takes in a replica of another peer, now or when nothing of the domain is under way.
-    pub(super) fn adopt(&mut self, domain: Domain, adoption: Adoption, now: Time) {
-        if self.is_under_way(&domain) {
-            self.parts.frontier.retire(&domain, now);
-            self.adoptions.insert(domain, adoption);
-            return;
-        }
-        let Adoption {
-            from,
-            replica,
-            reply,
-        } = adoption;
-        if let Err(error) = self.adopt_now(from, &domain, *replica, now) {
-            self.note_trouble(&error);
-        }
-        let _ = reply.send(());
-    }
-
-    /// Takes in the replica that waited for a domain to leave memory.
-    pub(super) fn adopt_if_waiting(&mut self, domain: &Domain) {
-        if self.is_under_way(domain) {
-            return;
-        }
-        if let Some(adoption) = self.adoptions.remove(domain) {
-            self.adopt(domain.clone(), adoption, now());
-        }
-    }
-
-    fn adopt_now(
+    /// Takes in another peer's records of the pages of a domain.
+    pub(super) fn join_pages(
         &mut self,
-        from: PeerId,
         domain: &Domain,
-        replica: Replica,
+        pages: Vec<SentPage>,
         now: Time,
     ) -> Result<(), AdmitError> {
-        let mine = self.parts.admitter.load_state(domain)?;
-        let claim = self.parts.swarm.tenancy.claim(domain.key());
-        let stance = match mine.versions.stance(&replica.versions) {
-            // An owner's own knowledge is never replaced, whatever another peer's versions say.
-            Stance::Replace if claim == Claim::Owned && mine.versions != Versions::default() => {
-                Stance::Merge
-            }
-            stance => stance,
-        };
-        if matches!(stance, Stance::Same | Stance::Skip) {
-            return Ok(());
+        let (store, mut commit) = (&self.parts.store, Commit::new());
+        let known = pages.into_iter();
+        for theirs in known.filter_map(|page| page.into_record(domain, now)) {
+            known_pages::join(store, domain, theirs, &mut commit)?;
         }
-        let theirs = match replica.check(domain, now) {
-            Ok(theirs) => theirs,
-            Err(error) => {
-                tracing::warn!(%domain, ?from, %error, "a replica was refused");
-                return Ok(());
-            }
-        };
-        let latest = theirs.state.versions.latest();
-        if latest > self.ledger.tenure() && claim != Claim::Foreign {
-            self.begin_tenure(latest, now)?;
-        }
-        let (store, mut commit) = (self.parts.store.clone(), Commit::new());
-        let waited = self.waiting_at(domain, &mine);
-        let state = match stance {
-            Stance::Merge => merge::merge(&store, domain, mine, theirs, &mut commit)?,
-            _ => merge::replace(domain, theirs, &mut commit),
-        };
-        if claim == Claim::Owned {
-            let waiting = self.waiting_at(domain, &state);
-            self.parts.admitter.note_entered(waiting);
-            self.parts.admitter.note_left(waited);
-            self.start_crawling(domain, state, now, &mut commit);
-        }
-        store.apply(&commit)?;
-        self.parts.admitter.forget_filter(domain);
-        if stance == Stance::Merge {
-            // No other peer may know all of it.
-            self.ledger.note_merged(domain);
-            self.save_soon();
-        }
-        if claim == Claim::Owned {
-            self.take_up(store.errands_of(domain)?, now)?;
-        }
-        Ok(())
+        Ok(store.apply(&commit)?)
     }
 
     /// Puts a domain among those whose turn comes. The last owner may have asked a moment ago.
-    fn start_crawling(
+    pub(super) fn start_crawling(
         &mut self,
         domain: &Domain,
         mut state: DomainState,
@@ -174,7 +122,7 @@ impl Crawler {
         );
     }
 
-    /// Domains of this arc are not this peer's any more.
+    /// Domains of this arc are not this peer's any more, or have to be taken over again.
     pub(super) fn lose(&mut self, arc: RingArc, now: Time) -> Result<(), AdmitError> {
         let residents: Vec<Domain> = self
             .parts
@@ -183,7 +131,8 @@ impl Crawler {
             .map(|(domain, _)| domain.clone())
             .collect();
         for domain in residents {
-            if arc.contains(domain.key()) && self.is_foreign(&domain) {
+            let is_owned = self.parts.swarm.tenancy.is_owned(domain.key());
+            if arc.contains(domain.key()) && !is_owned {
                 self.parts.frontier.retire(&domain, now);
             }
         }
@@ -217,13 +166,25 @@ impl Crawler {
     /// Domains of this arc are this peer's to crawl.
     pub(super) fn activate(&mut self, arc: RingArc, now: Time) -> Result<(), AdmitError> {
         self.begin_tenure(Tenure::default(), now)?;
+        let was_cut_off = self.parts.swarm.tenancy.is_cut_off();
         self.look_through(|crawler, domain, mut state, commit| {
             let is_ours =
                 arc.contains(domain.key()) && crawler.parts.swarm.tenancy.is_owned(domain.key());
+            if is_ours && let Some((due, _)) = crawler.parts.store.due_pages(domain, 1)?.first() {
+                commit.set_next_due(domain, Some(*due));
+            }
+            let wake = crawler.parts.store.wake(domain)?;
+            let is_ours = is_ours && !crawler.is_under_way(domain);
             if is_ours
-                && !crawler.is_under_way(domain)
-                && crawler.parts.store.wake(domain)?.is_none()
+                && was_cut_off
+                && let Some(wake) = wake.filter(|wake| *wake != RESIDENT)
             {
+                // It was this peer's all along, but another one may have asked a moment ago.
+                state.interrupted(now);
+                commit.put_domain(domain, state.encode());
+                park(commit, domain, state.ready_at().max(wake));
+            }
+            if is_ours && wake.is_none() {
                 // Of a replica the queue was only estimated.
                 state.counters.queued = crawler.parts.store.queue_length(domain)?;
                 commit.put_domain(domain, state.encode());
@@ -234,6 +195,9 @@ impl Crawler {
             Ok(crawler.waiting_at(domain, &state))
         })?;
         self.take_up_errands(now)?;
+        let swarm = &self.parts.swarm;
+        let later = swarm.provenance.heard.take_later(arc).into_iter();
+        later.for_each(|(domain, from)| swarm.puller.want(domain, from));
         self.parts.frontier.handle(Event::Parked { wake: now }, now);
         self.parts.swarm.courier.notify_one();
         Ok(())
@@ -267,7 +231,7 @@ impl Crawler {
     }
 
     /// URLs that wait for their turn at a domain. A stopped one has none, once it has left memory.
-    fn waiting_at(&self, domain: &Domain, state: &DomainState) -> u64 {
+    pub(super) fn waiting_at(&self, domain: &Domain, state: &DomainState) -> u64 {
         match state.stopped() {
             Some(_) if !self.parts.frontier.is_resident(domain) => 0,
             _ => state.counters.queued,
@@ -286,12 +250,8 @@ impl Crawler {
         }
         let mut by_crawl: BTreeMap<CrawlId, Vec<Link>> = BTreeMap::new();
         for pending in merge::queue(&self.parts.store, domain)? {
-            let link = Link {
-                url: pending.url,
-                depth: pending.depth,
-                target: pending.target,
-            };
-            by_crawl.entry(pending.crawl).or_default().push(link);
+            let crawl = pending.crawl;
+            by_crawl.entry(crawl).or_default().push(link_of(pending));
         }
         for (crawl, links) in by_crawl {
             for batch in links.chunks(LinkBatch::MAX_LINKS) {
@@ -319,6 +279,15 @@ impl Crawler {
     }
 }
 
+/// A waiting URL as another peer is told of it.
+pub(super) fn link_of(pending: Pending) -> Link {
+    Link {
+        url: pending.url,
+        depth: pending.depth,
+        target: pending.target,
+    }
+}
+
 /// The tenure of the last run.
 pub(super) fn last_tenure(store: &Store) -> Result<Tenure, ReadError> {
     let stored = store.value(TENURE_VALUE)?;
@@ -331,11 +300,10 @@ pub(super) fn last_tenure(store: &Store) -> Result<Tenure, ReadError> {
 mod tests {
     use super::*;
     use crate::{
-        crawler::testing::{At, TestCrawler, link, other, page, pending, url},
+        crawler::testing::{At, TestCrawler, other, pending, url},
         swarm::orders::SwarmOrder,
     };
-    use apoidea_crawl::{Outcome, PageLinks, Step};
-    use apoidea_model::CrawlId;
+    use apoidea_crawl::{Outcome, Step};
     use tokio::sync::oneshot;
 
     /// A tenure of another peer, so many minutes ago.
@@ -364,21 +332,6 @@ mod tests {
                 .collect(),
             ..Delta::announcement(domain.clone(), versions(tenure, version))
         }
-    }
-
-    /// The replica of a peer that has admitted these pages.
-    fn replica(domain: &Domain, tenure: Tenure, pages: &[usize]) -> Replica {
-        replica_after(domain, &delta(domain, tenure, 0, 1, pages))
-    }
-
-    /// The replica of a peer that has taken in one change.
-    fn replica_after(domain: &Domain, delta: &Delta) -> Replica {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path(), Default::default()).unwrap();
-        let mut commit = Commit::new();
-        merge::apply(&store, delta, now(), &mut commit).unwrap();
-        store.commit(&commit).unwrap();
-        Replica::read(&store, domain).unwrap().unwrap()
     }
 
     async fn activate(crawler: &mut TestCrawler) {
@@ -427,94 +380,6 @@ mod tests {
         let apart = crawler.delta(delta(&own, tenure(5), 0, 1, &[1])).await;
         assert_eq!(apart, DeltaAnswer::Apart);
         assert_eq!(crawler.waiting(&own), ["/2"]);
-    }
-
-    #[tokio::test]
-    async fn a_replica_of_an_own_domain_is_adopted_and_crawled() {
-        let mut crawler = TestCrawler::in_swarm();
-        let own = crawler.own(0);
-        let replica = replica(&own, tenure(5), &[1, 2]);
-        let mut adopted = crawler.adopt_replica(&own, replica).await;
-        assert!(adopted.try_recv().is_ok());
-        assert_eq!(crawler.waiting(&own), ["/1", "/2"]);
-        assert_eq!(crawler.parts.admitter.queued(), 2);
-        let wake = crawler.store().wake(&own).unwrap().expect("its turn comes");
-        assert!(wake > now(), "its last owner may have asked a moment ago");
-        assert!(crawler.ledger.tenure() > tenure(5));
-    }
-
-    #[tokio::test]
-    async fn a_replica_waits_until_its_domain_has_left_memory() {
-        let mut crawler = TestCrawler::in_swarm();
-        let own = crawler.own(0);
-        let pending = crawler.fetching(&own, 1).await;
-        let replica = replica(&own, tenure(5), &[7]);
-        let mut adopted = crawler.adopt_replica(&own, replica).await;
-        crawler.fetched(&pending, Outcome::Page).await;
-        crawler.pump();
-        assert!(adopted.try_recv().is_err(), "a page is in processing");
-        assert_eq!(crawler.waiting(&own), ["/0"]);
-        let processed = crate::crawler::testing::processed(&pending, &[]);
-        let news = crate::page::news::PageNews::Processed(page(&pending), processed);
-        crawler.tell_page(news).await;
-        crawler.write().await;
-        assert!(adopted.try_recv().is_ok());
-        assert_eq!(crawler.waiting(&own), ["/7"]);
-        crawler.save().await;
-        let told = crawler.told();
-        assert!(told.iter().any(|delta| delta.domain == own));
-    }
-
-    #[tokio::test]
-    async fn the_errands_of_an_adopted_replica_are_carried_out() {
-        let mut crawler = TestCrawler::in_swarm();
-        let (own, foreign) = (crawler.own(0), crawler.foreign(0));
-        let links = PageLinks {
-            slot: pending(&own, 1, 1).slot,
-            crawl: CrawlId::OPEN,
-            links: vec![link(&url(&foreign, 6))],
-        };
-        let with_errand = Delta {
-            errands: vec![links],
-            ..delta(&own, tenure(5), 0, 1, &[2])
-        };
-        let replica = replica_after(&own, &with_errand);
-        crawler.adopt_replica(&own, replica).await;
-        assert_eq!(crawler.outgoing(), [format!("http://{foreign}/6")]);
-        let record = crawler.outbox()[0].sequence;
-        crawler.delivered(record).await;
-        assert_eq!(crawler.errands(), []);
-    }
-
-    #[tokio::test]
-    async fn an_older_replica_changes_nothing() {
-        let mut crawler = TestCrawler::in_swarm();
-        let (foreign, owner) = (crawler.foreign(0), tenure(5));
-        crawler.delta(delta(&foreign, owner, 0, 2, &[1, 2])).await;
-        let old = replica(&foreign, owner, &[9]);
-        crawler.adopt_replica(&foreign, old).await;
-        assert_eq!(crawler.waiting(&foreign), ["/1", "/2"]);
-    }
-
-    #[tokio::test]
-    async fn a_merged_domain_is_announced_to_the_replicas() {
-        let mut crawler = TestCrawler::in_swarm();
-        let (own, owner) = (crawler.own(0), tenure(5));
-        crawler.admit(&[url(&own, 1)]);
-        crawler.save().await;
-        crawler.told();
-        crawler
-            .adopt_replica(&own, replica(&own, owner, &[2]))
-            .await;
-        assert_eq!(crawler.queue(&own).len(), 2);
-        assert_eq!(crawler.parts.admitter.queued(), 2);
-        crawler.save().await;
-        let [announced] = &crawler.told()[..] else {
-            panic!("one domain is announced");
-        };
-        assert_eq!((&announced.domain, announced.puts.len()), (&own, 0));
-        let mine = crawler.state_of(&own).versions;
-        assert!(mine == announced.versions && mine.contain(&versions(owner, 1)));
     }
 
     #[tokio::test]

@@ -220,7 +220,7 @@ mod tests {
         let own = crawler.own(0);
         crawler.admit(&[url(&own, 0)]);
         let tenancy = crawler.parts.swarm.tenancy.clone();
-        tenancy.begin_taking_over(TestCrawler::everything());
+        tenancy.begin_taking_over(TestCrawler::everything(), None);
         crawler.pump();
         assert!(!crawler.parts.frontier.is_resident(&own));
         assert!(crawler.store().wake(&own).unwrap().is_some());

@@ -38,10 +38,10 @@ impl Crawler {
         self.disk.trouble.is_some() || self.outbox.count > MAX_OUTBOX
     }
 
-    /// Paused, nothing starts: no look-up, no fetch; domains that go elsewhere go to the disk all
+    /// Paused, or without any name server, nothing starts: no look-up, no fetch; domains that go elsewhere go to the disk all
     /// the same. Otherwise the next thing starts when the last is paid for.
     fn may_start(&mut self) -> bool {
-        if self.allowed.is_paused {
+        if self.is_held() {
             return self.parts.frontier.next_timeout() == Time::ZERO;
         }
         let wait = self.parts.limits.throttle.wait();
@@ -120,7 +120,7 @@ impl Crawler {
             Action::Disallowed { domain, pending } => {
                 self.totals.disallowed += 1;
                 self.touch(&domain);
-                self.leave_queue(&page_id(&pending), Sent::default())
+                self.leave_untold(&page_id(&pending), &pending, None, Sent::default())
             }
             Action::Park {
                 domain,
@@ -150,7 +150,17 @@ impl Crawler {
         let most = limit + in_processing.len();
         let mut urls = self.parts.store.pending(&domain, after, most)?;
         urls.retain(|pending| !in_processing.contains(&pending.slot));
+        let is_full = urls.len() >= limit;
         urls.truncate(limit);
+        self.drop_needless(&domain, &mut urls);
+        if is_full && urls.is_empty() {
+            // An empty answer would mean that the queue ends here.
+            let last = self.parts.store.pending(&domain, after, most)?;
+            urls.extend(
+                last.into_iter()
+                    .find(|pending| !in_processing.contains(&pending.slot)),
+            );
+        }
         self.parts
             .frontier
             .handle(Event::Refilled { domain, urls }, now);

@@ -6,6 +6,7 @@ use super::{
     limits::Allowed,
     ownership::last_tenure,
     parking::RESIDENT,
+    revisiting::{RULE_VALUE, Revisiting},
     saving::{QUEUED_VALUE, TOTALS_VALUE},
 };
 use crate::{clock::now, state_codec::decode_state};
@@ -23,6 +24,8 @@ impl Crawler {
         let tenure = Tenure::begin(parts.swarm.me, now(), last_tenure(&store)?);
         let queued = recover_domains(&mut parts, tenure)?;
         parts.admitter.set_queued(queued);
+        let rule = store.value(RULE_VALUE)?;
+        let revisiting = Revisiting::new(parts.revisits, rule, now());
         let outbox = Outbox {
             next: store.last_in_outbox()?.map_or(0, |last| last + 1),
             count: 0,
@@ -44,6 +47,7 @@ impl Crawler {
             quiescing: None,
             outbox,
             owned: 0,
+            revisiting,
         };
         crawler.recall_refusals()?;
         crawler.begin_tenure(Tenure::default(), now())?;

@@ -1,6 +1,6 @@
 //! Making what changed durable, together with what changed meanwhile.
 
-use super::{Crawler, writer::WriteOrder};
+use super::{Crawler, revisiting::RULE_VALUE, writer::WriteOrder};
 use crate::report::status::Attention;
 use apoidea_model::Domain;
 use apoidea_store::Commit;
@@ -77,6 +77,7 @@ impl Crawler {
         let mut commit = Commit::new();
         let queued = self.parts.admitter.queued();
         commit.set_value(QUEUED_VALUE, &queued.to_be_bytes());
+        commit.set_value(RULE_VALUE, &self.revisiting.stored());
         match serde_json::to_vec(&self.totals) {
             Ok(totals) => commit.set_value(TOTALS_VALUE, &totals),
             Err(error) => tracing::error!(%error, "the totals are not representable"),

@@ -9,7 +9,7 @@ use crate::{
     swarm::lending::message::{self, LoanAnswer, LoanReply, LoanResult},
 };
 use apoidea_crawl::{
-    Connection, Effort, Failure, FetchReport, Health, Origin, Outcome,
+    Bounds, Connection, Effort, Failure, FetchReport, Health, Origin, Outcome,
     lending::{Choice, FetchId, Lending, Refused},
 };
 use apoidea_model::{Domain, PageUrl, PeerId, Pending, Time};
@@ -57,6 +57,13 @@ impl Subject {
 
 impl Crawler {
     pub(super) fn start_page(&mut self, fetch: PageFetch) {
+        if self.is_too_early(&fetch.pending, fetch.address, now()) {
+            let wait = Bounds::GLOBAL.least;
+            let not_before = fetch.pending.visit.since() + wait;
+            let fetch = FetchId::Page(page_id(&fetch.pending));
+            return self.return_to_queue(&fetch, not_before);
+        }
+        self.revisiting.note_fetch(&fetch.pending.visit);
         self.start(Subject::Page(fetch));
     }
 

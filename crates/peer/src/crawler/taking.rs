@@ -12,7 +12,6 @@ use crate::{
         self,
         news::PageNews,
         process::{PageKind, ProcessedPage},
-        visited::VisitedPage,
     },
     report::{outcome::PageOutcome, status::PageEvent},
 };
@@ -20,10 +19,13 @@ use apoidea_crawl::{Effort, Event, FetchReport, Origin, Outcome, Sent, Settlemen
 use apoidea_fetch::{ResolveError, RobotsAnswer};
 use apoidea_model::{CrawlId, Domain, Link, PageId, PageUrl, Pending, Target, Time, Visit};
 use apoidea_store::Commit;
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 /// Findings taken in before the frontier is asked again.
 const MAX_AT_ONCE: usize = 256;
+/// A domain whose name nobody could be asked for waits this long; a line that comes back is noticed
+/// about as soon.
+const SILENT_PAUSE: Duration = Duration::from_secs(2);
 
 impl Crawler {
     pub(super) async fn take_all(&mut self, first: Finding) {
@@ -101,6 +103,11 @@ impl Crawler {
 
     fn take_resolved(&mut self, domain: Domain, address: Result<IpAddr, ResolveError>, now: Time) {
         self.resolving -= 1;
+        // Without a name server no name is at fault: the domain keeps its turn.
+        if address == Err(ResolveError::Silent) {
+            self.put_back(&domain, now + SILENT_PAUSE);
+            return self.park_if_at_rest(&domain);
+        }
         if let Err(error) = &address {
             self.count_failure(page::resolve_failure(error).into());
         }
@@ -190,10 +197,12 @@ impl Crawler {
         }
         match settlement {
             Some(Settlement::Retry(pending)) => self.put_again(domain, &pending),
-            Some(Settlement::Done(_) | Settlement::Dropped(_)) => self.leave_queue(page, sent),
+            Some(Settlement::Done(pending) | Settlement::Dropped(pending)) => {
+                self.leave_untold(page, &pending, Some(outcome), sent)
+            }
             // It was refused while it was fetched.
             None if !tells_content && self.parts.admitter.is_refused(domain) => {
-                self.leave_queue(page, sent)
+                self.leave_untold(page, &pending, Some(outcome), sent)
             }
             None => Ok(()),
         }
@@ -221,6 +230,13 @@ impl Crawler {
     /// Hands a page to the writer. It leaves its queue in the commit that makes it durable.
     async fn keep(&mut self, page: PageId, result: ProcessedPage) {
         let visited = self.visited(&page.domain, &result);
+        self.revisiting.note_left(&result.visit);
+        if visited.is_some() {
+            self.revisiting.note_visited(&page, result.url.hash());
+        }
+        if let Err(error) = self.take_hints(&page.domain, &result.hints) {
+            self.note_trouble(&error);
+        }
         let ProcessedPage {
             link_count,
             records,
@@ -260,14 +276,21 @@ impl Crawler {
         .await;
     }
 
-    /// The record of a visit, for the next one.
-    fn visited(&self, domain: &Domain, result: &ProcessedPage) -> Option<VisitedPage> {
-        // A first visit has none before it, and need not look.
-        let before = match &result.visit {
-            Visit::First => None,
-            Visit::Again(_) => self.parts.store.page(domain, result.url.hash()).ok()?,
-        };
-        VisitedPage::new(domain, result, before)
+    /// A URL leaves its queue although no page was told.
+    pub(super) fn leave_untold(
+        &mut self,
+        page: &PageId,
+        pending: &Pending,
+        outcome: Option<&Outcome>,
+        sent: Sent,
+    ) -> Result<(), AdmitError> {
+        let mut commit = Commit::new();
+        self.not_told(&page.domain, pending, outcome, &mut commit)?;
+        self.revisiting.note_left(&pending.visit);
+        if pending.visit != Visit::First {
+            self.revisiting.note_visited(page, pending.url.hash());
+        }
+        self.leave_queue_with(page, sent, commit)
     }
 
     /// A page is on the disk: now it is done.

@@ -10,11 +10,12 @@ use crate::{
     clock::now,
     state_codec::decode_state,
     swarm::replicas::{
+        known_pages,
         message::Delta,
         replication::{Replication, ReplicationResult},
     },
 };
-use apoidea_crawl::{ChangeExtent, DomainChange, Round, Sent, Versions};
+use apoidea_crawl::{ChangeExtent, DomainChange, PageNote, Round, Sent, Versions};
 use apoidea_model::{Domain, PageId, Pending};
 use apoidea_store::Commit;
 use std::collections::HashSet;
@@ -37,7 +38,16 @@ impl Crawler {
 
     /// A URL is settled without a page.
     pub(super) fn leave_queue(&mut self, page: &PageId, sent: Sent) -> Result<(), AdmitError> {
-        let mut commit = Commit::new();
+        self.leave_queue_with(page, sent, Commit::new())
+    }
+
+    /// The same, with what else follows.
+    pub(super) fn leave_queue_with(
+        &mut self,
+        page: &PageId,
+        sent: Sent,
+        mut commit: Commit,
+    ) -> Result<(), AdmitError> {
         commit.remove_pending(&page.domain, page.slot);
         self.parts.admitter.note_left(1);
         self.tell_soon();
@@ -53,7 +63,7 @@ impl Crawler {
     }
 
     /// The changes to a domain that the replicas do not know yet.
-    fn change(&mut self, domain: &Domain) -> Result<&mut DomainChange, AdmitError> {
+    pub(super) fn change(&mut self, domain: &Domain) -> Result<&mut DomainChange, AdmitError> {
         let (frontier, store) = (&mut self.parts.frontier, &self.parts.store);
         self.dirty.insert(domain.clone());
         self.ledger.change(domain, |tenure| {
@@ -96,6 +106,7 @@ impl Crawler {
             overlay: swarm.overlay.clone(),
             puller: swarm.puller.clone(),
             sweep: swarm.sweep.clone(),
+            provenance: swarm.provenance.clone(),
         };
         let (reply, durable) = oneshot::channel();
         tokio::spawn(async move {
@@ -180,7 +191,15 @@ impl Crawler {
 
     fn tell_one_done(&mut self, page: &PageId, sent: Sent) -> Result<(), AdmitError> {
         let errand = self.begin_errand(page, sent)?;
+        let known = match self.revisiting.take_visited(page) {
+            Some(url) => Some(self.parts.store.page(&page.domain, url)?),
+            None => None,
+        };
         let change = self.change(&page.domain)?;
+        change.visits.extend(known.map(|record| PageNote {
+            place: u32::try_from(change.removes.len()).unwrap_or(u32::MAX),
+            known: record.as_ref().map(known_pages::known),
+        }));
         change.removes.push(page.slot);
         change.errands.extend(errand);
         Ok(())
@@ -201,7 +220,7 @@ impl Crawler {
     }
 
     /// A domain that was forgotten, since others have it, must not come back as an empty one.
-    fn is_known(&self, domain: &Domain) -> bool {
+    pub(super) fn is_known(&self, domain: &Domain) -> bool {
         self.parts.frontier.is_resident(domain)
             || matches!(self.parts.store.domain(domain), Ok(Some(_)))
     }

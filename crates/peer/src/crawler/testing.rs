@@ -17,7 +17,7 @@ use crate::{
         news::{PageNews, page_id},
         process::{PageKind, ProcessedPage},
         proof::{Evidence, Nonce, Prover},
-        visited::{Kept, Visited},
+        visited::{Kept, Told, Visited},
     },
     peer,
     report::{
@@ -35,23 +35,24 @@ use crate::{
             message::{DELTAS, Delta, DeltaAnswer},
             puller::Puller,
             replica::Replica,
+            rounds,
         },
         service::PeerService,
         tenancy::{Tenancy, whole_ring},
-        testing::{TestRing, peer},
+        testing::{TestRing, answer_deltas, peer, provenance},
         wire,
     },
-    volunteer::{preferences_file::PreferencesFile, steward::Steward},
+    volunteer::{line::Line, preferences_file::PreferencesFile, steward::Steward},
 };
 use apoidea_crawl::{
     Access, DomainState, Effort, FetchReport, Frontier, Home, Origin, Outcome, Stage,
     lending::FetchId,
 };
 use apoidea_fetch::{ResolveError, RobotsAnswer, Throttle};
-use apoidea_governor::{Preferences, sensors::Senses};
+use apoidea_governor::{Preferences, Switch, sensors::Senses};
 use apoidea_model::{
-    ContentHash, CrawlId, Domain, Link, LinkBatch, PageId, PageUrl, PeerId, Pending, Slot, Target,
-    Validators,
+    ContentHash, ContentMark, CrawlId, Domain, Link, LinkBatch, PageId, PageUrl, PeerId, Pending,
+    Slot, Target, Validators,
 };
 use apoidea_overlay::{Arc as RingArc, Overlay, RequestError, SettingOut};
 use apoidea_store::{Errand, Fact, OutboxRecord, Store};
@@ -194,6 +195,7 @@ impl TestCrawler {
             store.clone(),
             Arc::new(PeerService::default()),
             SettingOut::WhenTold,
+            Switch::Off,
         );
         let surroundings = Surroundings {
             folder,
@@ -230,6 +232,8 @@ impl TestCrawler {
             throttle.clone(),
             Sink::new(|_| {}),
         );
+        let work = Arc::new(work.unwrap());
+        let line = Arc::new(Line::new(work.resolver.clone()));
         let written = findings.clone();
         let news = Sink::new(move |news| drop(written.send(Finding::Writer(news))));
         let (writer, by_hand) = WriterByHand::new(store.clone(), None, news, steward.watch());
@@ -238,14 +242,14 @@ impl TestCrawler {
             admitter: peer::admitter(config, &Home::default(), store, ring.me()).unwrap(),
             store: store.clone(),
             writer,
-            work: Arc::new(work.unwrap()),
+            work,
             feed: PageFeed::new(),
             inbox: Inbox {
                 findings: inbox,
                 commands: mpsc::channel(1).1,
                 orders: mpsc::channel(1).1,
             },
-            reporter: Reporter::new(now(), network.clone(), steward.clone()).0,
+            reporter: Reporter::new(now(), network.clone(), steward.clone(), line).0,
             limits: Limits {
                 fetches: config.crawl.fetches.as_usize(),
                 allowance: steward.watch(),
@@ -253,6 +257,7 @@ impl TestCrawler {
                 steward,
                 usual: peer::usual_sizes(config),
             },
+            revisits: peer::revisit_settings(config),
             borrowed: BorrowedDomains::open(store).unwrap(),
             swarm: swarm_parts(&ring, findings),
         });
@@ -569,7 +574,7 @@ impl TestCrawler {
         let mut requests = self.ring.requests.lock().unwrap();
         let deltas = requests
             .extract_if(.., |(_, kind, _)| *kind == DELTAS)
-            .flat_map(|(_, _, body)| wire::decode::<Vec<Delta>>(&body).unwrap());
+            .flat_map(|(_, _, body)| rounds::read(&wire::decode(&body).unwrap()).unwrap());
         deltas.collect()
     }
 
@@ -594,6 +599,13 @@ impl TestCrawler {
         self.ring.set_members([other()]);
     }
 
+    /// The other peer was the last owner of all that is this peer's now.
+    pub(super) fn gained_from_other(&self) {
+        let tenancy = &self.crawler.parts.swarm.tenancy;
+        tenancy.begin_taking_over(Self::everything(), Some(other()));
+        tenancy.end_taking_over(Self::everything());
+    }
+
     /// From now on this peer owns everything, though it still has its neighbour.
     pub(super) fn gain_everything(&self) {
         self.ring.set_members([me()]);
@@ -611,6 +623,7 @@ fn swarm_parts(ring: &Arc<TestRing>, findings: mpsc::UnboundedSender<Finding>) -
         overlay,
         tenancy: Arc::new(tenancy),
         puller: Puller::default(),
+        provenance: provenance(),
         courier: Arc::new(Notify::new()),
         sweep: Arc::new(Notify::new()),
         clocks: Default::default(),
@@ -630,9 +643,7 @@ pub(super) fn other() -> PeerId {
 
 /// The answer of a replica that takes in every change.
 pub(super) fn applied(body: &[u8]) -> Bytes {
-    let deltas: Vec<Delta> = wire::decode(body).unwrap();
-    let answers: Vec<DeltaAnswer> = deltas.iter().map(|_| DeltaAnswer::Applied).collect();
-    wire::encode(&answers)
+    answer_deltas(body, DeltaAnswer::Applied)
 }
 
 /// A page of a domain.
@@ -684,14 +695,18 @@ pub(super) fn processed(pending: &Pending, links: &[PageUrl]) -> ProcessedPage {
         link_count: links.len() as u64,
         records: None,
         url: pending.url.clone(),
+        depth: pending.depth,
+        target: pending.target,
         crawl: pending.crawl,
         visit: pending.visit.clone(),
         visited: Some(Visited {
             time: now(),
-            content: ContentHash::of_body(pending.url.to_string().as_bytes()),
+            content: ContentMark::of(&ContentHash::of_body(pending.url.to_string().as_bytes())),
             validators: Validators::default(),
             kept: Kept::Nothing,
+            told: Told::ByContent,
         }),
+        hints: Vec::new(),
         helper: None,
         bytes: 10,
         millis: 1,

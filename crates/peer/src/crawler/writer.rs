@@ -253,13 +253,13 @@ fn wait_to_retry(inbox: &mpsc::Receiver<WriteOrder>) {
 }
 
 /// A writer without its thread, for unit tests: nothing is on the disk before it is told to write.
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) struct WriterByHand {
     thread: WriterThread,
     inbox: mpsc::Receiver<WriteOrder>,
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 impl WriterByHand {
     pub(crate) fn new(
         store: Store,

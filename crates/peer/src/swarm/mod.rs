@@ -7,10 +7,13 @@
 //! the same way for joins, leaves, crashes and returns ([`replicas`]). A peer with too much to do
 //! lends fetches to its neighbours ([`lending`]). Peers whose hosts live at one address share its
 //! clock ([`addresses`]). [`service`] answers the requests of other peers, each of which passes
-//! [`rights`] first.
+//! [`rights`] first. A word about what is done is taken from those alone that had the right to do it
+//! (`last_owners`).
 
 pub(crate) mod addresses;
+pub(crate) mod budgets;
 pub(crate) mod content;
+mod last_owners;
 pub(crate) mod lending;
 pub(crate) mod links;
 pub(crate) mod orders;
@@ -18,8 +21,11 @@ pub(crate) mod replicas;
 pub(crate) mod rights;
 pub(crate) mod service;
 pub(crate) mod tenancy;
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
+#[cfg_attr(not(test), allow(dead_code))]
+#[allow(clippy::unwrap_used)]
 pub(crate) mod testing;
+pub(crate) mod trust;
 pub(crate) mod wire;
 
 /// Replicas of a domain and of a content fact, that of the owner among them (Apoidea §2.2 takes R

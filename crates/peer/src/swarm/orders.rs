@@ -6,13 +6,14 @@ use crate::{
         lending::message::LoanResult,
         links::message::LinksAnswer,
         replicas::{
+            known_pages::SentPage,
             message::{Delta, DeltaAnswer},
             replica::Replica,
         },
     },
 };
 use apoidea_crawl::Versions;
-use apoidea_model::{Domain, LinkBatch, PeerId};
+use apoidea_model::{CrawlId, Domain, Link, LinkBatch, PeerId};
 use apoidea_overlay::Arc as RingArc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -27,10 +28,16 @@ pub struct Stopped;
 pub(crate) enum SwarmOrder {
     /// Admit links of another peer; answered when they are durable here and at the replicas.
     Admit(PeerId, LinkBatch, oneshot::Sender<LinksAnswer>),
+    /// Send links again whose owner has dropped them.
+    SendAgain(CrawlId, Vec<Link>, oneshot::Sender<()>),
     /// Take in changes to domains of which this peer has replicas.
     Deltas(Vec<Delta>, oneshot::Sender<Vec<DeltaAnswer>>),
     /// Take in another peer's replica of a domain.
     Adopt(PeerId, Domain, Box<Replica>, oneshot::Sender<()>),
+    /// Take in changes that the last owner of domains signed, which are taken over from it.
+    Rounds(Vec<Delta>, oneshot::Sender<()>),
+    /// Take in another peer's records of the pages of a domain.
+    Pages(PeerId, Domain, Vec<SentPage>, oneshot::Sender<()>),
     /// Stop crawling the domains of this arc.
     Lose(RingArc),
     /// Is nothing of this arc under way?
@@ -88,6 +95,12 @@ impl Orders {
             .await
     }
 
+    /// Answered when the links are in an outbox or a queue.
+    pub(crate) async fn send_again(&self, crawl: CrawlId, links: Vec<Link>) -> Result<(), Stopped> {
+        self.ask(|reply| SwarmOrder::SendAgain(crawl, links, reply))
+            .await
+    }
+
     pub(crate) async fn deltas(&self, deltas: Vec<Delta>) -> Result<Vec<DeltaAnswer>, Stopped> {
         self.ask(|reply| SwarmOrder::Deltas(deltas, reply)).await
     }
@@ -99,6 +112,20 @@ impl Orders {
         replica: Replica,
     ) -> Result<(), Stopped> {
         self.ask(|reply| SwarmOrder::Adopt(from, domain, Box::new(replica), reply))
+            .await
+    }
+
+    pub(crate) async fn take_rounds(&self, deltas: Vec<Delta>) -> Result<(), Stopped> {
+        self.ask(|reply| SwarmOrder::Rounds(deltas, reply)).await
+    }
+
+    pub(crate) async fn pages(
+        &self,
+        from: PeerId,
+        domain: Domain,
+        pages: Vec<SentPage>,
+    ) -> Result<(), Stopped> {
+        self.ask(|reply| SwarmOrder::Pages(from, domain, pages, reply))
             .await
     }
 

@@ -7,7 +7,7 @@
 
 use crate::{
     lock::lock,
-    swarm::{REPLICATION_FACTOR, addresses, content, lending, links, replicas},
+    swarm::{REPLICATION_FACTOR, addresses, content, lending, links, replicas, trust},
 };
 use apoidea_model::{Key, PeerId};
 use apoidea_overlay::{Kind, Membership, Overlay, Refusal};
@@ -71,6 +71,7 @@ fn table() -> impl Iterator<Item = (Kind, Right)> {
         replicas::message::RIGHTS,
         lending::message::RIGHTS,
         addresses::message::RIGHTS,
+        trust::message::RIGHTS,
     ];
     conversations.into_iter().flatten().copied()
 }
@@ -107,7 +108,9 @@ impl Rights {
     ) -> Result<Sender<'_>, Refusal> {
         let line = table().find(|(other, _)| *other == kind);
         let (_, right) = line.ok_or(Refusal::UnknownKind)?;
-        if self.overlay.near(self.overlay.me().key(), 1).is_empty() {
+        let place = self.overlay.position(self.overlay.me());
+        let has_view = place.is_some_and(|place| !self.overlay.near(place, 1).is_empty());
+        if !has_view {
             // Without a place there is no view, and nobody can be placed.
             return Err(Refusal::Busy);
         }
@@ -129,9 +132,8 @@ impl Rights {
             Membership::Unknown => {}
         }
         let _place = self.look_ups.try_acquire().map_err(|_| Refusal::Busy)?;
-        let owner = time::timeout(LOOK_UP_WITHIN, self.overlay.owners(peer.key(), 1)).await;
-        let owner = owner.ok().and_then(Result::ok).ok_or(Refusal::Busy)?;
-        let is_member = owner.first() == Some(&peer);
+        let found = time::timeout(LOOK_UP_WITHIN, self.overlay.has_place(peer)).await;
+        let is_member = found.ok().and_then(Result::ok).ok_or(Refusal::Busy)?;
         if is_member {
             self.note_verified(peer);
         }
@@ -180,8 +182,11 @@ impl Sender<'_> {
 
     /// Is this peer one of the next after the sender?
     fn is_before_me(&self) -> bool {
-        let next = self.overlay.near(self.id.key(), HELPERS + 1);
-        next.contains(&self.overlay.me())
+        let position = self.overlay.position(self.id);
+        position.is_some_and(|position| {
+            let next = self.overlay.near(position, HELPERS + 1);
+            next.contains(&self.overlay.me())
+        })
     }
 
     fn role(&self, key: Key) -> Role {
@@ -191,8 +196,12 @@ impl Sender<'_> {
             Some(_) => Role::Near,
             // A newcomer that is not in the view yet may be near, but it is not the owner yet.
             None => {
-                let is_between = |peer: &&PeerId| peer.key().in_arc(key, self.id.key());
-                let rank = near.iter().filter(is_between).count();
+                let Some(place) = self.overlay.position(self.id) else {
+                    return Role::Member;
+                };
+                let places = near.iter().filter_map(|peer| self.overlay.position(*peer));
+                let is_between = |other: &Key| *other == key || other.in_arc(key, place);
+                let rank = places.filter(is_between).count();
                 let is_near = !near.is_empty() && rank < NEAR;
                 if is_near { Role::Near } else { Role::Member }
             }

@@ -8,15 +8,17 @@ use crate::{
     page::{content::LocalIndex, proof::Prover},
     swarm::{
         addresses::{self, clocks::AddressClocks},
+        budgets::Budgets,
         content, lending, links,
         orders::Orders,
-        replicas::{self, large::LargeReplicas, puller::Puller},
-        rights::Rights,
+        replicas::{self, large::LargeReplicas, provenance::Provenance, puller::Puller},
+        rights::{Rights, Sender},
         tenancy::Tenancy,
+        trust::{self, checker::Checks, held_links::HeldLinks},
     },
 };
 use apoidea_model::PeerId;
-use apoidea_overlay::{Overlay, Refusal, Request, Service};
+use apoidea_overlay::{Overlay, Refusal, Request, Service, Signer};
 use apoidea_store::Store;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -42,15 +44,23 @@ pub(crate) struct Answering {
     pub store: Store,
     pub orders: Orders,
     pub rights: Rights,
+    /// What other peers have used of this one.
+    pub budgets: Budgets,
     pub tenancy: Arc<Tenancy>,
     pub index: Arc<LocalIndex>,
     pub puller: Puller,
+    /// Tells where replicas come from.
+    pub provenance: Arc<Provenance>,
     /// Shows that this peer keeps what it is said to keep.
     pub prover: Arc<Prover>,
     /// Replicas larger than a frame that a peer is fetching.
     pub large: Mutex<LargeReplicas>,
     pub leaving: Leaving,
     pub clocks: Arc<AddressClocks>,
+    /// Signs for links that were taken.
+    pub signer: Signer,
+    pub held: Arc<HeldLinks>,
+    pub checks: Checks,
 }
 
 /// The progress of others in taking over from a peer that leaves.
@@ -114,19 +124,31 @@ impl Answering {
 
     async fn answer(&self, from: PeerId, request: &Request) -> Result<Bytes, Refusal> {
         let sender = self.rights.check(from, request.kind).await?;
-        if let Some(answer) = links::answer::answer(self, &sender, request).await {
+        if !self.budgets.has_time(from) {
+            return Err(Refusal::Busy);
+        }
+        self.budgets
+            .metered(from, self.converse(&sender, request))
+            .await
+    }
+
+    async fn converse(&self, sender: &Sender<'_>, request: &Request) -> Result<Bytes, Refusal> {
+        if let Some(answer) = links::answer::answer(self, sender, request).await {
             return answer;
         }
-        if let Some(answer) = content::answer::answer(self, &sender, request).await {
+        if let Some(answer) = content::answer::answer(self, sender, request).await {
             return answer;
         }
-        if let Some(answer) = addresses::answer::answer(self, &sender, request) {
+        if let Some(answer) = addresses::answer::answer(self, sender, request) {
             return answer;
         }
-        if let Some(answer) = replicas::answer::answer(self, &sender, request).await {
+        if let Some(answer) = trust::answer::answer(self, sender, request).await {
             return answer;
         }
-        let answer = lending::answer::answer(self, &sender, request).await;
+        if let Some(answer) = replicas::answer::answer(self, sender, request).await {
+            return answer;
+        }
+        let answer = lending::answer::answer(self, sender, request).await;
         answer.unwrap_or(Err(Refusal::UnknownKind))
     }
 }

@@ -1,10 +1,16 @@
 //! The keys that this peer may act on now: those of its own arc, once the replicas of their last
 //! owner are here.
 
-use crate::lock::{read, write};
+use crate::{
+    lock::{read, write},
+    swarm::last_owners::LastOwners,
+};
 use apoidea_model::{Key, PeerId};
-use apoidea_overlay::{Arc as RingArc, Overlay};
-use std::sync::{Arc, RwLock};
+use apoidea_overlay::{Arc as RingArc, Overlay, Touch};
+use std::sync::{
+    Arc, RwLock,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 /// The peer's claim on keys, shared by all parts that act on them.
 pub(crate) struct Tenancy {
@@ -16,6 +22,20 @@ pub(crate) struct Tenancy {
     facts: OpenArcs,
     /// The next peers on the ring.
     neighbours: RwLock<Arc<[PeerId]>>,
+    last_owners: LastOwners,
+    /// Whether this peer was cut off from the others, and has not heard yet what they did meanwhile.
+    was_cut_off: AtomicBool,
+}
+
+/// The weight of another peer's replica of a domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// It had the right to do the work: its replica counts, with what is done in it.
+    Vouched,
+    /// Its URLs may be crawled here, and nothing else of it counts.
+    LinksOnly,
+    /// The domain is another peer's, and that peer alone may tell of it.
+    Nothing,
 }
 
 /// The peer's right to a key.
@@ -38,7 +58,30 @@ impl Tenancy {
             domains,
             facts,
             neighbours: Default::default(),
+            last_owners: LastOwners::default(),
+            was_cut_off: AtomicBool::new(false),
         }
+    }
+
+    /// Is this peer cut off from most of the others that it knew, or was it so a moment ago? They
+    /// may do its work: it must start nothing.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.overlay.touch() == Touch::Few || self.was_cut_off.load(Relaxed)
+    }
+
+    /// Whether this peer was cut off and still has to hear what others did meanwhile.
+    pub(crate) fn note_cut_off(&self, was_cut_off: bool) {
+        self.was_cut_off.store(was_cut_off, Relaxed);
+    }
+
+    /// The arc that this peer owns in its own view, as far as that is known.
+    pub(crate) fn own_arc(&self) -> Option<RingArc> {
+        let me = self.overlay.position(self.overlay.me())?;
+        let before = self.overlay.position(self.overlay.before(me)?)?;
+        Some(RingArc {
+            from: before,
+            to: me,
+        })
     }
 
     /// The claim on the domain at this key.
@@ -79,10 +122,41 @@ impl Tenancy {
         *write(&self.neighbours) = neighbours.collect();
     }
 
-    /// Other replicas may contain more of this arc.
-    pub(crate) fn begin_taking_over(&self, arc: RingArc) {
+    /// The weight of a peer's replica of the domain at this key.
+    pub(crate) fn weigh(&self, peer: PeerId, key: Key) -> Weight {
+        let overlay = self.overlay.as_ref();
+        match self.claim(key) {
+            Claim::Foreign if overlay.near(key, 1).first() == Some(&peer) => Weight::Vouched,
+            Claim::Foreign => Weight::Nothing,
+            _ if self.last_owners.include(peer, key) => Weight::Vouched,
+            _ => Weight::LinksOnly,
+        }
+    }
+
+    /// This peer takes a place on the ring, and this arc with it, from the next peer.
+    pub(crate) fn note_place(&self, arc: RingArc, from: Option<PeerId>) {
+        self.last_owners.note_place(arc, from.or(self.next()));
+    }
+
+    /// Other replicas may contain more of this arc, which this peer gained from another, as far as
+    /// that is known.
+    pub(crate) fn begin_taking_over(&self, arc: RingArc, from: Option<PeerId>) {
+        self.last_owners.note_gain(arc, from, self.next());
         self.domains.add(arc);
         self.facts.add(arc);
+    }
+
+    /// The next peer on the ring in this peer's own view, if there is another.
+    fn next(&self) -> Option<PeerId> {
+        let me = self.overlay.me();
+        let near = self.overlay.near(self.overlay.position(me)?, 2);
+        near.into_iter().find(|peer| *peer != me)
+    }
+
+    /// This peer has no place on the ring any more: whatever comes next is new to it.
+    pub(crate) fn note_no_place(&self) {
+        self.domains.add(whole_ring());
+        self.facts.add(whole_ring());
     }
 
     /// All replicas of the arc that could be heard were heard.
@@ -168,7 +242,7 @@ mod tests {
         assert_eq!(tenancy.claim_to_fact(key(0x40)), Claim::Owned);
         assert_eq!(tenancy.claim(key(0x40)), Claim::TakingOver);
         assert_eq!(tenancy.claim_to_fact(key(0x80)), Claim::Foreign);
-        tenancy.begin_taking_over(arc(0x30, 0x50));
+        tenancy.begin_taking_over(arc(0x30, 0x50), None);
         assert_eq!(tenancy.claim_to_fact(key(0x40)), Claim::TakingOver);
     }
 
@@ -176,8 +250,8 @@ mod tests {
     fn an_arc_that_was_gained_twice_is_owned_when_both_were_heard() {
         let tenancy = tenancy();
         tenancy.end_taking_over(whole_ring());
-        tenancy.begin_taking_over(arc(0x30, 0x50));
-        tenancy.begin_taking_over(arc(0x30, 0x50));
+        tenancy.begin_taking_over(arc(0x30, 0x50), None);
+        tenancy.begin_taking_over(arc(0x30, 0x50), None);
         tenancy.end_taking_over(arc(0x30, 0x50));
         assert_eq!(tenancy.claim(key(0x40)), Claim::TakingOver);
         assert_eq!(tenancy.claim(key(0x60)), Claim::Owned);

@@ -7,10 +7,21 @@ use crate::{
     swarm::{
         links::message::LinksAnswer,
         orders::{Orders, SwarmOrder},
-        replicas::{message::DeltaAnswer, puller::Puller, sweep::Sweeper},
+        replicas::{
+            message::{DELTAS, Delta, DeltaAnswer},
+            provenance::Provenance,
+            puller::Puller,
+            rounds,
+            sweep::Sweeper,
+        },
         rights::Rights,
         service::{Answering, PeerService},
         tenancy::{Tenancy, whole_ring},
+        trust::{
+            book::{Openness, TrustBook},
+            checker::{Checks, Wish},
+            held_links::HeldLinks,
+        },
         wire,
     },
 };
@@ -19,7 +30,8 @@ use apoidea_model::{
     ContentHash, CrawlId, Domain, Key, Link, PageUrl, PeerId, Pending, Slot, Target, Time,
 };
 use apoidea_overlay::{
-    ArcChange, Kind, LookupError, Membership, Overlay, Refusal, Request, RequestError, Service,
+    ArcChange, Identity, Kind, LookupError, Membership, NetworkId, Overlay, Reachability, Refusal,
+    Request, RequestError, Service, Signed, Signer, Touch,
 };
 use apoidea_store::{Commit, Fact, Store};
 use bytes::Bytes;
@@ -29,14 +41,17 @@ use futures::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Duration,
 };
-use tokio::sync::{broadcast, mpsc};
+use tokio::{
+    sync::{broadcast, mpsc},
+    time,
+};
 
 type Answer = dyn Fn(PeerId, Kind, Bytes) -> Result<Bytes, RequestError> + Send + Sync;
 
@@ -49,6 +64,9 @@ pub(crate) struct TestRing {
     silent: Mutex<BTreeSet<PeerId>>,
     is_lost: AtomicBool,
     is_large: AtomicBool,
+    touch: Mutex<Touch>,
+    /// Members that fell silent, and until when nobody may take their places.
+    graces: Mutex<BTreeMap<PeerId, time::Instant>>,
     /// The requests that were sent, in order.
     pub requests: Mutex<Vec<(PeerId, Kind, Bytes)>>,
     changes: broadcast::Sender<ArcChange>,
@@ -57,6 +75,14 @@ pub(crate) struct TestRing {
 /// A peer with its place on the ring made of one byte.
 pub(crate) fn peer(place: u8) -> PeerId {
     PeerId::at(Key::from_bytes([place; 32]))
+}
+
+/// A peer with a key, whose place on the ring begins with this byte.
+pub(crate) fn signer_at(place: u8) -> Signer {
+    let all = std::iter::repeat_with(|| Identity::ephemeral().unwrap());
+    let mut there = all.filter(|identity| identity.id().key().as_bytes()[0] == place);
+    let identity = there.next().expect("keys do not run out");
+    Signer::new(identity, NetworkId::default())
 }
 
 impl TestRing {
@@ -73,6 +99,8 @@ impl TestRing {
             silent: Mutex::default(),
             is_lost: AtomicBool::new(false),
             is_large: AtomicBool::new(false),
+            touch: Mutex::new(Touch::All),
+            graces: Mutex::default(),
             requests: Mutex::default(),
             changes: broadcast::Sender::new(16),
         })
@@ -104,6 +132,17 @@ impl TestRing {
     /// Look-ups fail while the ring is lost.
     pub(crate) fn set_lost(&self, is_lost: bool) {
         self.is_lost.store(is_lost, Relaxed);
+    }
+
+    /// Whether this peer hears the members that it knew.
+    pub(crate) fn set_touch(&self, touch: Touch) {
+        *self.touch.lock().unwrap() = touch;
+    }
+
+    /// Nobody may take the place of this member for so long: it fell silent.
+    pub(crate) fn grant_grace(&self, member: PeerId, grace: Duration) {
+        let until = time::Instant::now() + grace;
+        self.graces.lock().unwrap().insert(member, until);
     }
 
     /// There may be more members than those that this peer knows.
@@ -140,9 +179,20 @@ impl TestRing {
             .collect()
     }
 
+    /// The changes that were sent to a peer, message by message.
+    pub(crate) fn sent_deltas(&self, to: PeerId) -> Vec<Vec<Delta>> {
+        let sent = self.sent::<Signed>(to, DELTAS);
+        sent.iter().filter_map(rounds::read).collect()
+    }
+
     /// The members in the order of the ring, from the owner of a domain on.
     pub(crate) fn near(&self, domain: &Domain) -> Vec<PeerId> {
         self.owner_and_next(domain.key())
+    }
+
+    /// The members in the order of the ring, from the owner of a key on.
+    pub(crate) fn near_key(&self, key: Key) -> Vec<PeerId> {
+        self.owner_and_next(key)
     }
 
     /// Some domains of one member.
@@ -210,12 +260,25 @@ impl Overlay for TestRing {
         near
     }
 
+    fn before(&self, key: Key) -> Option<PeerId> {
+        self.owner_and_next(key).last().copied()
+    }
+
     fn membership(&self, peer: PeerId) -> Membership {
         match self.members().contains(&peer) {
             true => Membership::Member,
             false if self.is_large.load(Relaxed) => Membership::Unknown,
             false => Membership::Stranger,
         }
+    }
+
+    fn position(&self, peer: PeerId) -> Option<Key> {
+        Some(peer.key())
+    }
+
+    fn has_place(&self, peer: PeerId) -> BoxFuture<'_, Result<bool, LookupError>> {
+        let owner = self.owners(peer.key(), 1);
+        Box::pin(async move { Ok(owner.await?.first() == Some(&peer)) })
     }
 
     fn request(
@@ -236,6 +299,22 @@ impl Overlay for TestRing {
         (peer == self.me).then_some(Duration::ZERO)
     }
 
+    fn reachability(&self) -> Reachability {
+        Reachability::Open
+    }
+
+    fn touch(&self) -> Touch {
+        *self.touch.lock().unwrap()
+    }
+
+    fn grace(&self, peer: PeerId) -> Duration {
+        let graces = self.graces.lock().unwrap();
+        let until = graces.get(&peer);
+        until.map_or(Duration::ZERO, |until| {
+            until.saturating_duration_since(time::Instant::now())
+        })
+    }
+
     fn arc_changes(&self) -> broadcast::Receiver<ArcChange> {
         self.changes.subscribe()
     }
@@ -248,9 +327,13 @@ pub(crate) struct TestPeer {
     pub orders: Orders,
     pub tenancy: Arc<Tenancy>,
     pub puller: Puller,
+    pub provenance: Arc<Provenance>,
     _news: mpsc::Receiver<(ContentHash, Fact)>,
     pub index: Arc<LocalIndex>,
-    _folder: tempfile::TempDir,
+    pub signer: Signer,
+    /// Wishes that nobody takes.
+    pub wishes: mpsc::Sender<Wish>,
+    _folder: Option<tempfile::TempDir>,
 }
 
 /// The orders that a crawler was given, in words.
@@ -261,9 +344,15 @@ impl TestPeer {
     pub(crate) fn new(
         members: impl IntoIterator<Item = PeerId>,
     ) -> (Self, mpsc::Receiver<SwarmOrder>) {
-        let ring = TestRing::new(members);
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), Default::default()).unwrap();
+        let (mut peer, inbox) = Self::around(TestRing::new(members), store);
+        peer._folder = Some(folder);
+        (peer, inbox)
+    }
+
+    /// The same with a ring and a store that somebody else has, too.
+    pub(crate) fn around(ring: Arc<TestRing>, store: Store) -> (Self, mpsc::Receiver<SwarmOrder>) {
         let (orders, inbox) = mpsc::channel(64);
         let (tell, news) = mpsc::channel(64);
         let peer = TestPeer {
@@ -271,10 +360,13 @@ impl TestPeer {
             index: Arc::new(LocalIndex::new(store.clone(), tell)),
             orders: Orders(orders),
             puller: Puller::default(),
+            provenance: provenance(),
+            signer: Signer::new(Identity::ephemeral().unwrap(), NetworkId::default()),
+            wishes: mpsc::channel(1).0,
             ring,
             store,
             _news: news,
-            _folder: folder,
+            _folder: None,
         };
         (peer, inbox)
     }
@@ -297,15 +389,26 @@ impl TestPeer {
             store: self.store.clone(),
             orders: self.orders.clone(),
             rights: Rights::new(self.ring.clone()),
+            budgets: Default::default(),
             tenancy: self.tenancy.clone(),
             index: self.index.clone(),
             puller: self.puller.clone(),
+            provenance: self.provenance.clone(),
             prover: Arc::new(Prover::new(self.ring.me(), None)),
             large: Default::default(),
             leaving: Default::default(),
             clocks: Default::default(),
+            signer: self.signer.clone(),
+            held: Arc::new(self.held_links()),
+            checks: Checks(self.wishes.clone()),
         });
         service
+    }
+
+    pub(crate) fn held_links(&self) -> HeldLinks {
+        let book = TrustBook::open(self.store.clone(), Openness::Open).unwrap();
+        let (ring, store) = (self.ring.clone(), self.store.clone());
+        HeldLinks::new(ring, store, self.orders.clone(), Arc::new(book))
     }
 
     pub(crate) fn sweeper(&self) -> Sweeper {
@@ -339,6 +442,28 @@ impl TestPeer {
     }
 }
 
+/// A peer with a key, whose id is not one of a test ring.
+pub(crate) fn signer() -> Signer {
+    Signer::new(Identity::ephemeral().unwrap(), NetworkId::default())
+}
+
+/// The means of telling where replicas come from.
+pub(crate) fn provenance() -> Arc<Provenance> {
+    Arc::new(Provenance::new(signer()))
+}
+
+/// Changes as they are sent, signed by whomever.
+pub(crate) fn signed(deltas: &[Delta]) -> Signed {
+    rounds::sign(&signer(), deltas)
+}
+
+/// The answer of a replica that says the same to every change.
+pub(crate) fn answer_deltas(body: &[u8], answer: DeltaAnswer) -> Bytes {
+    let round: Signed = wire::decode(body).unwrap();
+    let deltas = rounds::read(&round).unwrap();
+    wire::encode(&vec![answer; deltas.len()])
+}
+
 /// Asks a service as another peer would.
 pub(crate) async fn ask<T: Serialize>(
     service: &PeerService,
@@ -368,8 +493,14 @@ fn obey(order: SwarmOrder) -> String {
         SwarmOrder::Admit(_, batch, reply) => {
             let _ = reply.send(LinksAnswer::Taken {
                 declined: Vec::new(),
+                dropped: Vec::new(),
+                seal: None,
             });
             format!("admit {}", batch.links.len())
+        }
+        SwarmOrder::SendAgain(_, links, reply) => {
+            let _ = reply.send(());
+            format!("send again {}", links.len())
         }
         SwarmOrder::Deltas(deltas, reply) => {
             let _ = reply.send(vec![DeltaAnswer::Applied; deltas.len()]);
@@ -379,6 +510,14 @@ fn obey(order: SwarmOrder) -> String {
         SwarmOrder::Adopt(_, domain, replica, reply) => {
             let _ = reply.send(());
             format!("adopt {domain} {}", replica.queue.len())
+        }
+        SwarmOrder::Rounds(deltas, reply) => {
+            let _ = reply.send(());
+            format!("rounds {}", deltas.len())
+        }
+        SwarmOrder::Pages(_, domain, pages, reply) => {
+            let _ = reply.send(());
+            format!("pages {domain} {}", pages.len())
         }
         SwarmOrder::Lose(_) => "lose".to_owned(),
         SwarmOrder::Drained(_, reply) => {

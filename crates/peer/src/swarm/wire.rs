@@ -4,7 +4,7 @@ use apoidea_overlay::Refusal;
 use bytes::Bytes;
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 use serde::{
-    Deserialize, Deserializer, Serialize,
+    Deserialize, Deserializer, Serialize, Serializer,
     de::{DeserializeOwned, Error, SeqAccess, Visitor},
 };
 use std::{fmt, marker::PhantomData};
@@ -25,6 +25,12 @@ const DEFLATED: u8 = 1;
 /// items are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct List<T, const MOST: usize>(pub Vec<T>);
+
+impl<T: Serialize, const MOST: usize> Serialize for List<T, MOST> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
 
 impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for List<T, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -59,7 +65,7 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Items<T, MOST
 
 /// A message as it is sent.
 pub(crate) fn encode<T: Serialize>(message: &T) -> Bytes {
-    let plain = postcard::to_stdvec(message).expect("names, numbers and lists always serialise");
+    let plain = plain(message);
     if plain.len() >= COMPRESS_FROM
         && let Some(deflated) = deflate(&plain)
     {
@@ -68,6 +74,11 @@ pub(crate) fn encode<T: Serialize>(message: &T) -> Bytes {
     let mut bytes = vec![PLAIN];
     bytes.extend(plain);
     bytes.into()
+}
+
+/// A message as it is signed: neither compressed nor marked.
+pub(crate) fn plain<T: Serialize>(message: &T) -> Vec<u8> {
+    postcard::to_stdvec(message).expect("names, numbers and lists always serialise")
 }
 
 fn deflate(plain: &[u8]) -> Option<Vec<u8>> {

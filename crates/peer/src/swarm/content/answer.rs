@@ -4,6 +4,7 @@ use super::message::{
     CONTENT, ContentAsk, FACTS, FACTS_IN, Facts, FactsAsk, MAX_FACTS, PROOF, ProofAsk,
 };
 use crate::{
+    clock::now,
     page::content::{Sighting, Verdict},
     swarm::{
         rights::Sender,
@@ -67,15 +68,16 @@ fn content(
         return Err(Refusal::Busy);
     }
     let sights: Vec<Sighting> = asks.into_iter().map(|ask| ask.seen_by(sender.id)).collect();
-    let verdicts = answering
-        .index
-        .judge_now(&sights)
-        .into_iter()
-        .map(|verdict| match verdict {
-            Verdict::New => None,
-            Verdict::Duplicate(fact) => Some(fact),
-            Verdict::Unchanged => None,
-        });
+    let room = answering.budgets.room_for_facts(sender.id, now());
+    let verdicts = answering.index.judge_at_most(&sights, room);
+    let new = verdicts.iter().filter(|verdict| **verdict == Verdict::New);
+    let new = (new.count() as u64).min(room);
+    answering.budgets.note_facts(sender.id, new, now());
+    let verdicts = verdicts.into_iter().map(|verdict| match verdict {
+        Verdict::New => None,
+        Verdict::Duplicate(fact) => Some(fact),
+        Verdict::Unchanged => None,
+    });
     Ok(wire::encode(&verdicts.collect::<Vec<_>>()))
 }
 
@@ -90,11 +92,17 @@ fn take_facts(
     if facts.is_empty() {
         return Err(Refusal::NotYours);
     }
+    let is_new =
+        |(content, _): &(ContentHash, Fact)| matches!(answering.store.fact(content), Ok(None));
+    facts.retain(is_new);
+    let new = facts.len() as u64;
+    if new > answering.budgets.room_for_facts(sender.id, now()) {
+        return Err(Refusal::Busy);
+    }
+    answering.budgets.note_facts(sender.id, new, now());
     let mut commit = Commit::new();
     for (content, fact) in facts {
-        if matches!(answering.store.fact(&content), Ok(None)) {
-            commit.put_fact(&content, fact);
-        }
+        commit.put_fact(&content, fact);
     }
     answering.store.apply(&commit).map_err(|_| Refusal::Busy)?;
     Ok(Bytes::new())

@@ -167,6 +167,7 @@ mod tests {
             links: Vec::new(),
             link_count: 0,
             visited: None,
+            hints: Vec::new(),
             bytes: 500,
             millis: 9,
         };

@@ -10,7 +10,7 @@ use crate::{
 };
 use apoidea_crawl::{Access, Effort, Outcome, lending::FetchId};
 use apoidea_fetch::RobotsAnswer;
-use apoidea_model::{CrawlId, Link, PageUrl, PeerId, Pending};
+use apoidea_model::{CrawlId, Link, PageUrl, PeerId, Pending, Time};
 use apoidea_overlay::{Kind, Overlay, RequestError};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -27,6 +27,9 @@ pub(in crate::swarm) const RIGHTS: &[(Kind, Right)] = &[
     // It must belong to a fetch that was lent to the sender; the crawler knows these.
     (RESULT, Right::Member),
 ];
+
+/// Hints that are told at most, so that they fit into a frame beside the links.
+const MAX_HINTS: usize = 100;
 
 /// Tries to tell an owner a result, and the wait between two of them.
 const TRIES: u32 = 5;
@@ -69,6 +72,8 @@ pub(crate) struct LentPage {
     pub link_count: u64,
     /// The facts for the next visit, which the owner remembers.
     pub visited: Option<Visited>,
+    /// Pages that a list says have changed.
+    pub hints: Vec<(PageUrl, Time)>,
     pub bytes: u64,
     pub millis: u64,
 }
@@ -180,6 +185,7 @@ impl LentPage {
             links,
             link_count: page.link_count,
             visited: page.visited.clone(),
+            hints: page.hints.iter().take(MAX_HINTS).cloned().collect(),
             bytes: page.bytes,
             millis: page.millis,
         };
@@ -193,9 +199,12 @@ impl LentPage {
             link_count: self.link_count,
             records: None,
             url: pending.url.clone(),
+            depth: pending.depth,
+            target: pending.target,
             crawl: pending.crawl,
             visit: pending.visit.clone(),
             visited: self.visited,
+            hints: self.hints,
             helper: Some(helper),
             bytes: self.bytes,
             millis: self.millis,
@@ -299,9 +308,12 @@ mod tests {
             link_count: 9000,
             records: None,
             url: pending.url.clone(),
+            depth: 0,
+            target: pending.target,
             crawl: CrawlId::OPEN,
             visit: pending.visit.clone(),
             visited: None,
+            hints: Vec::new(),
             helper: None,
             bytes: 7,
             millis: 8,

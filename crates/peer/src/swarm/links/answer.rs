@@ -1,10 +1,25 @@
 //! Answering a peer that sends links.
 
 use super::message::{LINKS, LinksAnswer};
-use crate::swarm::{rights::Sender, service::Answering, tenancy::Claim, wire};
-use apoidea_model::{LinkBatch, PageUrl};
+use crate::swarm::{
+    rights::Sender,
+    service::Answering,
+    tenancy::Claim,
+    trust::voucher::{Seal, fingerprints},
+    wire::{self, List},
+};
+use apoidea_model::{CrawlId, Link, LinkBatch, PageUrl};
 use apoidea_overlay::{Refusal, Request};
 use bytes::Bytes;
+use serde::Deserialize;
+use std::collections::HashSet;
+
+/// A batch as it comes: longer ones are refused before their links are read.
+#[derive(Deserialize)]
+struct SentBatch {
+    crawl: CrawlId,
+    links: List<Link, { LinkBatch::MAX_LINKS }>,
+}
 
 /// Answers a request of this conversation; `None` if it belongs to another one.
 pub(in crate::swarm) async fn answer(
@@ -23,10 +38,11 @@ async fn links(
     sender: &Sender<'_>,
     request: &Request,
 ) -> Result<Bytes, Refusal> {
-    let batch: LinkBatch = wire::decode(&request.body)?;
-    if batch.links.len() > LinkBatch::MAX_LINKS {
-        return Err(Refusal::Malformed);
-    }
+    let SentBatch { crawl, links } = wire::decode(&request.body)?;
+    let batch = LinkBatch {
+        crawl,
+        links: links.0,
+    };
     if batch.crawl.check().is_err() {
         return Ok(wire::encode(&LinksAnswer::UnknownCrawl));
     }
@@ -34,15 +50,40 @@ async fn links(
     if batch.links.iter().all(|link| is_foreign(&link.url)) {
         return Err(Refusal::NotMine);
     }
+    let urls: Vec<PageUrl> = batch.links.iter().map(|link| link.url.clone()).collect();
     let answer = answering.orders.admit(sender.id, batch).await;
-    Ok(wire::encode(&answer.map_err(|_| Refusal::Busy)?))
+    let mut answer = answer.map_err(|_| Refusal::Busy)?;
+    if let LinksAnswer::Taken {
+        declined,
+        dropped,
+        seal,
+    } = &mut answer
+    {
+        let taken = fingerprints(taken(&urls, declined, dropped));
+        *seal = Some(Seal::set(&answering.signer, sender.id, &taken));
+    }
+    Ok(wire::encode(&answer))
+}
+
+/// The links of a batch that the owner has taken.
+pub(in crate::swarm) fn taken<'a, T>(
+    links: &'a [T],
+    declined: &[u16],
+    dropped: &[u16],
+) -> impl Iterator<Item = &'a T> {
+    let others: HashSet<u16> = declined.iter().chain(dropped).copied().collect();
+    let places = (0u16..).zip(links);
+    places.filter_map(move |(place, link)| (!others.contains(&place)).then_some(link))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::swarm::testing::{TestPeer, ask, link, obedient_crawler, peer};
-    use apoidea_model::{CrawlId, Domain};
+    use crate::swarm::{
+        testing::{TestPeer, ask, link, obedient_crawler, peer, signer_at},
+        trust::voucher::Voucher,
+    };
+    use apoidea_model::Domain;
 
     const ME: u8 = 0x40;
     const OTHER: u8 = 0x80;
@@ -54,17 +95,19 @@ mod tests {
 
     #[tokio::test]
     async fn links_of_this_peers_domains_go_to_its_crawler() {
-        let (me, inbox) = TestPeer::owner([ME, OTHER].map(peer));
+        let other = signer_at(OTHER);
+        let (me, inbox) = TestPeer::owner([peer(ME), other.me()]);
         let log = obedient_crawler(inbox);
-        let (mine, theirs) = (me.ring.domain_of(peer(ME)), me.ring.domain_of(peer(OTHER)));
+        let (mine, theirs) = (me.ring.domain_of(peer(ME)), me.ring.domain_of(other.me()));
         let batch = batch(CrawlId::OPEN, &[&theirs, &mine]);
-        let answer = ask(&me.service(), peer(OTHER), LINKS, &batch)
-            .await
-            .unwrap();
-        let LinksAnswer::Taken { declined } = wire::decode(&answer).unwrap() else {
+        let answer = ask(&me.service(), other.me(), LINKS, &batch).await.unwrap();
+        let LinksAnswer::Taken { declined, seal, .. } = wire::decode(&answer).unwrap() else {
             panic!("the crawl is known");
         };
         assert!(declined.is_empty());
+        let links = fingerprints(batch.links.iter().map(|link| &link.url));
+        let voucher = Voucher::new(me.signer.me(), links, seal.unwrap(), &other);
+        assert_eq!(voucher.unwrap().count(), 2);
         assert_eq!(*log.lock().unwrap(), ["admit 2"]);
     }
 

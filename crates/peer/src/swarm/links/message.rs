@@ -1,6 +1,6 @@
 //! Links on the wire.
 
-use crate::swarm::rights::Right;
+use crate::swarm::{rights::Right, trust::voucher::Seal};
 use apoidea_overlay::Kind;
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,15 @@ pub(in crate::swarm) const RIGHTS: &[(Kind, Right)] = &[(LINKS, Right::Member)];
 /// The owner's answer to a batch of links.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum LinksAnswer {
-    /// The links are durable, except those at these places of the batch: they belong to another
-    /// peer, or it is too early to say.
-    Taken { declined: Vec<u16> },
+    /// The links are durable, except those at some places of the batch.
+    Taken {
+        /// These belong to another peer, or it is too early to say.
+        declined: Vec<u16>,
+        /// These the owner does not want, by its rules.
+        dropped: Vec<u16>,
+        /// The owner's signature under all others. A peer needs none to itself.
+        seal: Option<Seal>,
+    },
     /// None was taken: the owner takes no part in the crawl.
     UnknownCrawl,
 }

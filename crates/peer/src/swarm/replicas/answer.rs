@@ -1,15 +1,19 @@
 //! Answering a peer that sends or asks for replicas.
 
 use super::{
+    known_pages::SentPage,
     merge,
     message::{
         CENSUS, CensusAsk, CensusPage, DELTAS, Delta, DeltaAnswer, FETCH, MAX_NAMES, OFFER,
-        OfferAnswer, PIECE, Parcel, PieceAsk, REPLICAS,
+        OfferAnswer, PAGES, PIECE, PagesAsk, PagesPart, Parcel, PieceAsk, REPLICAS, ROUNDS,
+        RoundsAsk,
     },
     puller,
     replica::Replica,
+    rounds,
 };
 use crate::{
+    clock::now,
     lock::lock,
     state_codec::decode_state,
     swarm::{
@@ -21,10 +25,12 @@ use crate::{
 };
 use apoidea_crawl::{Stance, Versions};
 use apoidea_model::{Domain, PeerId};
-use apoidea_overlay::{Refusal, Request};
+use apoidea_overlay::{Refusal, Request, Signed};
 use bytes::Bytes;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Records of pages looked at for one answer.
+const PAGES_AT_ONCE: usize = 1000;
 /// Domains looked at for one page of a census.
 const SCANNED: usize = 5000;
 
@@ -49,27 +55,38 @@ pub(in crate::swarm) async fn answer(
         },
         OFFER => wire::decode(body).and_then(|offers| offer(answering, sender, offers)),
         REPLICAS => wire::decode(body).and_then(|domains| replicas(answering, sender, domains)),
+        PAGES => wire::decode(body).and_then(|ask| pages(answering, sender, &ask)),
         PIECE => wire::decode(body).and_then(|ask| piece(answering, sender, &ask)),
+        ROUNDS => wire::decode(body).and_then(|ask| signed_round(answering, sender, &ask)),
         _ => return None,
     };
     Some(answer)
 }
 
 /// Takes changes from the owners of their domains only, and only those that this peer has to hold.
+/// The round is kept for a while, for a peer that has missed it.
 async fn deltas(
     answering: &Answering,
     sender: &Sender<'_>,
-    List(deltas): List<Delta, MAX_NAMES>,
+    round: Signed,
 ) -> Result<Bytes, Refusal> {
-    let is_theirs: Vec<bool> = deltas
-        .iter()
-        .map(|delta| sender.may(delta.domain.key()))
-        .collect();
+    let (deltas, now) = (rounds::read(&round).ok_or(Refusal::Malformed)?, now());
+    let may_change = |delta: &Delta| {
+        sender.may(delta.domain.key()) && rounds::is_own_step(sender.id, delta.step, now)
+    };
+    let is_theirs: Vec<bool> = deltas.iter().map(may_change).collect();
     let taken = deltas
         .into_iter()
         .zip(&is_theirs)
         .filter(|(_, is_theirs)| **is_theirs);
-    let taken = taken.map(|(delta, _)| delta).collect();
+    let taken: Vec<Delta> = taken.map(|(delta, _)| delta).collect();
+    let urls: usize = taken.iter().map(|delta| delta.puts.len() + 1).sum();
+    if !answering
+        .budgets
+        .take_replica_urls(sender.id, urls as u64, now)
+    {
+        return Err(Refusal::Busy);
+    }
     let mut answers = answering
         .orders
         .deltas(taken)
@@ -84,6 +101,9 @@ async fn deltas(
         }
     };
     let all: Vec<DeltaAnswer> = is_theirs.into_iter().filter_map(answer).collect();
+    if all.contains(&DeltaAnswer::Applied) {
+        answering.provenance.rounds.keep(sender.id, round);
+    }
     Ok(wire::encode(&all))
 }
 
@@ -165,6 +185,14 @@ fn consider(
     let Ok(mine) = merge::versions(&answering.store, &domain) else {
         return OfferAnswer::Wanted;
     };
+    if answering
+        .provenance
+        .heard
+        .of(&domain, sender.id)
+        .contain(theirs)
+    {
+        return OfferAnswer::Held;
+    }
     match mine.stance(theirs) {
         Stance::Same => OfferAnswer::Held,
         Stance::Skip => OfferAnswer::Newer,
@@ -189,10 +217,11 @@ fn replicas(
             continue;
         }
         let replica = Replica::read(&answering.store, &domain).map_err(|_| Refusal::Busy)?;
-        let Some(replica) = replica else {
+        let Some(mut replica) = replica else {
             parcels.push(Parcel::Unknown(domain));
             continue;
         };
+        replica.heard = answering.provenance.heard.of(&domain, sender.id);
         let bytes = wire::plain_bytes(&replica) + domain.as_str().len();
         if bytes > wire::FRAME_BYTES {
             // One large replica in an answer: it stays here until its pieces are fetched, and more
@@ -228,6 +257,21 @@ fn wrap(
     Some(Parcel::Large { domain, id, bytes })
 }
 
+/// One of the last rounds of an owner near the sender.
+fn signed_round(
+    answering: &Answering,
+    sender: &Sender<'_>,
+    ask: &RoundsAsk,
+) -> Result<Bytes, Refusal> {
+    answering.leaving.note_question();
+    let position = answering.overlay.position(ask.owner);
+    if !sender.may(position.unwrap_or(ask.owner.key())) {
+        return Err(Refusal::NotYours);
+    }
+    let round = answering.provenance.rounds.of(ask.owner, ask.place);
+    Ok(wire::encode(&round))
+}
+
 fn piece(answering: &Answering, sender: &Sender<'_>, ask: &PieceAsk) -> Result<Bytes, Refusal> {
     answering.leaving.note_question();
     let piece = lock(&answering.large).piece(sender.id, &ask.domain, ask.id, ask.offset);
@@ -235,10 +279,38 @@ fn piece(answering: &Answering, sender: &Sender<'_>, ask: &PieceAsk) -> Result<B
     piece.ok_or(Refusal::Busy)
 }
 
+/// The records of a domain near the sender, as many as fit.
+fn pages(answering: &Answering, sender: &Sender<'_>, ask: &PagesAsk) -> Result<Bytes, Refusal> {
+    answering.leaving.note_question();
+    if !sender.may(ask.domain.key()) {
+        return Err(Refusal::NotMine);
+    }
+    let records = answering.store.pages(&ask.domain, ask.after, PAGES_AT_ONCE);
+    let records = records.map_err(|_| Refusal::Busy)?;
+    let is_all = records.len() < PAGES_AT_ONCE;
+    let (mut pages, mut room) = (Vec::new(), wire::FRAME_BYTES);
+    for record in &records {
+        let page = SentPage::of(record);
+        let bytes = wire::plain_bytes(&page);
+        if bytes > room {
+            break;
+        }
+        room -= bytes;
+        pages.push(page);
+    }
+    let is_end = is_all && pages.len() == records.len();
+    let last = pages.last().map(|page| page.url.hash());
+    let after = last.filter(|_| !is_end);
+    Ok(wire::encode(&PagesPart { pages, after }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::swarm::testing::{TestPeer, ask, obedient_crawler, peer, versions, waiting_url};
+    use crate::swarm::testing::{
+        TestPeer, ask, obedient_crawler, peer, signed, signer, versions, waiting_url,
+    };
+    use apoidea_crawl::Step;
     use apoidea_overlay::{Arc as RingArc, Kind};
     use futures::FutureExt;
     use serde::{Serialize, de::DeserializeOwned};
@@ -276,12 +348,55 @@ mod tests {
         let change =
             |domain: &Domain| Delta::announcement(domain.clone(), versions(&[(peer(OWNER), 1)]));
         let sent = vec![change(&far), change(&near)];
-        let answers = asked::<Vec<DeltaAnswer>>(&me, OWNER, DELTAS, &sent).await;
+        let answers = asked::<Vec<DeltaAnswer>>(&me, OWNER, DELTAS, &signed(&sent)).await;
         assert_eq!(
             answers,
             Ok(vec![DeltaAnswer::Stranger, DeltaAnswer::Applied])
         );
         assert_eq!(*log.lock().unwrap(), [format!("deltas {near}")]);
+    }
+
+    #[tokio::test]
+    async fn a_change_under_the_tenure_of_another_peer_is_not_taken() {
+        let (me, inbox) = TestPeer::owner(MEMBERS.map(peer));
+        let log = obedient_crawler(inbox);
+        let domain = me.ring.domain_of(peer(OWNER));
+        let step = |by| {
+            let versions = versions(&[(peer(by), 1)]);
+            let announced = Delta::announcement(domain.clone(), versions);
+            let step = Step {
+                base: 0,
+                ..announced.step
+            };
+            Delta { step, ..announced }
+        };
+        let sent = signed(&[step(0x60), step(OWNER)]);
+        let answers = asked::<Vec<DeltaAnswer>>(&me, OWNER, DELTAS, &sent).await;
+        assert_eq!(
+            answers,
+            Ok(vec![DeltaAnswer::Stranger, DeltaAnswer::Applied])
+        );
+        assert_eq!(*log.lock().unwrap(), [format!("deltas {domain}")]);
+    }
+
+    #[tokio::test]
+    async fn the_rounds_of_an_owner_are_shown_to_peers_near_it_only() {
+        let owner = signer();
+        let others = (0..20).map(|place| peer(5 + 12 * place));
+        let members = [peer(ME), owner.me()].into_iter().chain(others);
+        let (me, _inbox) = TestPeer::owner(members);
+        let round = owner.sign(apoidea_overlay::Purpose::new("round"), &7u32);
+        me.provenance.rounds.keep(owner.me(), round.clone());
+        let service = me.service();
+        let kept = async |from, place| {
+            let owner = owner.me();
+            let answer = ask(&service, from, ROUNDS, &RoundsAsk { owner, place }).await?;
+            wire::decode::<Option<Signed>>(&answer)
+        };
+        let next = me.ring.near_key(owner.me().key());
+        assert_eq!(kept(next[1], 0).await, Ok(Some(round)));
+        assert_eq!(kept(next[1], 1).await, Ok(None));
+        assert_eq!(kept(next[12], 0).await, Err(Refusal::NotYours));
     }
 
     #[tokio::test]
@@ -298,7 +413,10 @@ mod tests {
             .collect();
         let service = me.service();
         let refused = Err(Refusal::Malformed);
-        assert_eq!(ask(&service, peer(OWNER), DELTAS, &changes).await, refused);
+        assert_eq!(
+            ask(&service, peer(OWNER), DELTAS, &signed(&changes)).await,
+            refused
+        );
         assert_eq!(ask(&service, peer(OWNER), FETCH, &names).await, refused);
         assert_eq!(ask(&service, peer(OWNER), REPLICAS, &names).await, refused);
         assert_eq!(ask(&service, peer(OWNER), OFFER, &offers).await, refused);

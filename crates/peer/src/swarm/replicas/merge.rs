@@ -4,11 +4,12 @@
 use crate::{
     state_codec::decode_state,
     swarm::replicas::{
+        known_pages,
         message::{Delta, DeltaAnswer},
         replica::{Errands, Sound},
     },
 };
-use apoidea_crawl::{DomainState, PageLinks, Stance, Versions};
+use apoidea_crawl::{DomainState, PageLinks, PageNote, Stance, Versions};
 use apoidea_model::{Domain, PageId, Pending, Time, UrlHash, Visit};
 use apoidea_store::{Commit, ReadError, Store};
 use std::{
@@ -44,6 +45,9 @@ pub(crate) fn apply(
     now: Time,
     commit: &mut Commit,
 ) -> Result<DeltaAnswer, ReadError> {
+    if delta.step.tenure.is_in_the_future(now) {
+        return Ok(DeltaAnswer::Stranger);
+    }
     let stored = store.domain(&delta.domain)?;
     let mut state = stored.map_or_else(DomainState::default, |bytes| {
         decode_state(&delta.domain, &bytes)
@@ -89,6 +93,7 @@ pub(crate) fn apply(
         .removes
         .iter()
         .for_each(|&slot| commit.remove_pending(&delta.domain, slot));
+    put_visits(store, delta, commit)?;
     put_errands(&delta.domain, &delta.errands, commit);
     delta
         .delivered
@@ -98,10 +103,52 @@ pub(crate) fn apply(
     Ok(DeltaAnswer::Applied)
 }
 
+/// Takes in the visits of pages that left the queue. The URL of each is known from there.
+fn put_visits(store: &Store, delta: &Delta, commit: &mut Commit) -> Result<(), ReadError> {
+    let domain = &delta.domain;
+    take_waiting(store, domain, &delta.puts, commit)?;
+    for PageNote { place, known } in &delta.visits {
+        let Some(&slot) = delta.removes.get(*place as usize) else {
+            continue;
+        };
+        let put = delta.puts.iter().find(|put| put.slot == slot).cloned();
+        let left = match put {
+            Some(put) => Some(put),
+            None => store.pending_at(domain, slot)?,
+        };
+        match (left, known) {
+            (Some(left), Some(known)) => {
+                let (depth, target) = (left.depth, left.target);
+                let theirs = known_pages::record(left.url, depth, target, known.clone());
+                known_pages::join(store, domain, theirs, commit)?;
+            }
+            (Some(left), None) => commit.remove_page(domain, left.url.hash()),
+            (None, _) => {}
+        }
+    }
+    Ok(())
+}
+
 /// Is the delta all that a replica lacks?
 fn is_next(mine: &Versions, delta: &Delta) -> bool {
     let step = delta.step;
     (step.base..step.version).contains(&mine.of(step.tenure)) && mine.after(step) == delta.versions
+}
+
+/// Pages that wait in a queue for another visit are not due besides.
+pub(crate) fn take_waiting(
+    store: &Store,
+    domain: &Domain,
+    queue: &[Pending],
+    commit: &mut Commit,
+) -> Result<(), ReadError> {
+    for pending in queue.iter().filter(|pending| pending.visit != Visit::First) {
+        let hash = pending.url.hash();
+        if let Some(due) = store.page(domain, hash)?.and_then(|page| page.due) {
+            commit.take_due(domain, due, hash);
+        }
+    }
+    Ok(())
 }
 
 /// Puts a replica in place of the one here.
@@ -218,7 +265,8 @@ mod tests {
     use crate::swarm::replicas::replica::Replica;
     use apoidea_crawl::{Step, Tenure};
     use apoidea_model::{
-        ContentHash, CrawlId, Key, Link, PageUrl, PeerId, PreviousVisit, Slot, Target, Validators,
+        ContentHash, ContentMark, CrawlId, Key, Link, PageUrl, PeerId, PreviousVisit, Slot, Target,
+        Validators,
     };
 
     const DOMAIN: &str = "a.test";
@@ -253,7 +301,7 @@ mod tests {
                 since: Time::from_millis(since),
                 captured: None,
                 validators: Validators::default(),
-                content: ContentHash::of_body(b"x"),
+                content: ContentMark::of(&ContentHash::of_body(b"x")),
             }),
             ..pending(number)
         }
@@ -384,6 +432,21 @@ mod tests {
         };
         assert_eq!(holding.apply(&other), DeltaAnswer::Apart);
         assert!(holding.knows(1) && holding.knows(4) && !holding.knows(9) && !holding.knows(7));
+    }
+
+    #[test]
+    fn a_change_under_a_tenure_of_the_year_two_million_is_refused() {
+        let holding = Holding::new(Versions::default(), [], &[]);
+        let mut versions = Versions::default();
+        let step = versions.advance(tenure("owner", 63_000_000_000_000_000));
+        let change = Delta {
+            step,
+            versions,
+            ..delta(0, 1, &[1], &[])
+        };
+        assert_eq!(holding.apply(&change), DeltaAnswer::Stranger);
+        assert!(holding.waiting().is_empty());
+        assert_eq!(holding.apply(&delta(0, 1, &[1], &[])), DeltaAnswer::Applied);
     }
 
     #[test]

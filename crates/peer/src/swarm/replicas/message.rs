@@ -1,9 +1,9 @@
 //! Replicas on the wire.
 
-use super::replica::Replica;
+use super::{known_pages::SentPage, replica::Replica};
 use crate::swarm::rights::Right;
-use apoidea_crawl::{DomainChange, PageLinks, Step, Versions};
-use apoidea_model::{Domain, Pending, Slot};
+use apoidea_crawl::{DomainChange, PageLinks, PageNote, Step, Versions};
+use apoidea_model::{Domain, PeerId, Pending, Slot, UrlHash};
 use apoidea_overlay::{Arc, Kind};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,11 @@ pub(crate) const PIECE: Kind = Kind::free(7);
 /// "Fetch my replicas of these domains from me, now."
 pub(crate) const FETCH: Kind = Kind::free(9);
 
+/// "Which rounds of this owner do you have?"
+pub(crate) const ROUNDS: Kind = Kind::free(16);
+/// "Give me your records of the pages of this domain."
+pub(crate) const PAGES: Kind = Kind::free(15);
+
 /// The right that the sender of each kind needs.
 pub(in crate::swarm) const RIGHTS: &[(Kind, Right)] = &[
     (DELTAS, Right::HandOver),
@@ -28,6 +33,8 @@ pub(in crate::swarm) const RIGHTS: &[(Kind, Right)] = &[
     (CENSUS, Right::Near),
     (REPLICAS, Right::Near),
     (PIECE, Right::Near),
+    (ROUNDS, Right::Near),
+    (PAGES, Right::Near),
 ];
 
 /// Domains named in one message: 500 of the longest names fit into a frame when compressed a
@@ -50,6 +57,8 @@ pub(crate) struct Delta {
     pub errands: Vec<PageLinks>,
     /// Pages whose links are with their owners now.
     pub delivered: Vec<Slot>,
+    /// Visits of pages that left it.
+    pub visits: Vec<PageNote>,
     /// The domain's state, where more of it changed than follows from the rest.
     pub state: Option<Vec<u8>>,
 }
@@ -109,12 +118,37 @@ pub(crate) enum Parcel {
     Unknown(Domain),
 }
 
+/// A question for the pages of a domain.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PagesAsk {
+    pub domain: Domain,
+    /// The last one read so far.
+    pub after: Option<UrlHash>,
+}
+
+/// A part of the answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PagesPart {
+    pub pages: Vec<SentPage>,
+    /// Where to go on; none at the end.
+    pub after: Option<UrlHash>,
+}
+
 /// A question for a piece of a large replica.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PieceAsk {
     pub domain: Domain,
     pub id: u64,
     pub offset: u32,
+}
+
+/// A question for a round that an owner has signed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RoundsAsk {
+    /// The owner.
+    pub owner: PeerId,
+    /// The place of the round among those that are kept, the oldest first.
+    pub place: u16,
 }
 
 impl Delta {
@@ -132,6 +166,7 @@ impl Delta {
             removes,
             errands,
             delivered,
+            visits,
             ..
         } = change;
         Delta {
@@ -142,6 +177,7 @@ impl Delta {
             removes,
             errands,
             delivered,
+            visits,
             state,
         }
     }
@@ -162,6 +198,7 @@ impl Delta {
             removes: Vec::new(),
             errands: Vec::new(),
             delivered: Vec::new(),
+            visits: Vec::new(),
             state: None,
         }
     }

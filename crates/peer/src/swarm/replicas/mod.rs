@@ -2,11 +2,15 @@
 //! that becomes the owner has all that the last one knew.
 
 pub(in crate::swarm) mod answer;
+pub(crate) mod heard;
+pub(crate) mod known_pages;
 pub(crate) mod large;
 pub(crate) mod merge;
 pub(crate) mod message;
+pub(crate) mod provenance;
 pub(crate) mod puller;
 pub(crate) mod replica;
 pub(crate) mod replication;
+pub(crate) mod rounds;
 pub(crate) mod sweep;
 pub(crate) mod takeover;

@@ -5,7 +5,7 @@ use crate::{
     swarm::{
         orders::Orders,
         replicas::{
-            message::{MAX_NAMES, PIECE, Parcel, PieceAsk, REPLICAS},
+            message::{MAX_NAMES, PAGES, PIECE, PagesAsk, PagesPart, Parcel, PieceAsk, REPLICAS},
             replica::Replica,
         },
         wire,
@@ -162,15 +162,54 @@ pub(crate) async fn pull(
                     (domain, replica)
                 }
             };
-            if let Some(replica) = replica.filter(|_| asked.contains(&domain))
-                && orders.adopt(from, domain, replica).await.is_err()
-            {
+            let Some(replica) = replica.filter(|_| asked.contains(&domain)) else {
+                continue;
+            };
+            // First, so that a peer with this replica has the records of all pages that it calls
+            // done.
+            if replica.pages_apart {
+                pull_pages(overlay, orders, &mut deadline, from, &domain).await?;
+            }
+            if orders.adopt(from, domain, replica).await.is_err() {
                 return Err(RequestError::Closed);
             }
         }
         domains.drain(..answered.min(domains.len()));
     }
     Ok(())
+}
+
+/// Fetches the records of a domain's pages and hands them to the crawler.
+async fn pull_pages(
+    overlay: &dyn Overlay,
+    orders: &Orders,
+    deadline: &mut Deadline,
+    from: PeerId,
+    domain: &Domain,
+) -> Result<(), RequestError> {
+    let mut after = None;
+    loop {
+        let ask = PagesAsk {
+            domain: domain.clone(),
+            after,
+        };
+        let answer = deadline
+            .ask(overlay, from, PAGES, wire::encode(&ask))
+            .await?;
+        let part: PagesPart = wire::decode(&answer)?;
+        let is_further = part.after > after;
+        if !part.pages.is_empty() {
+            let taken = orders.pages(from, domain.clone(), part.pages).await;
+            taken.map_err(|_| RequestError::Closed)?;
+        }
+        if part.after.is_none() {
+            return Ok(());
+        }
+        if !is_further {
+            return Err(RequestError::Malformed);
+        }
+        after = part.after;
+    }
 }
 
 async fn pieces(

@@ -1,28 +1,33 @@
 //! All that a peer knows of a domain. A replica moves to another peer as a whole.
 
-use crate::state_codec::decode_state;
+use crate::{state_codec::decode_state, swarm::replicas::known_pages::SentPage};
 use apoidea_crawl::{DomainState, InvalidSeen, PageLinks, ReducedSeen, Reductions, Versions};
 use apoidea_model::{Domain, Pending, Time, UrlHash};
 use apoidea_store::{ReadError, Store};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// URLs that wait at one domain and are moved: as many as its queue may hold by default.
 const MAX_QUEUE: usize = 100_000;
 /// Pages that are done and whose links are not all with their owners: a peer that has more of them
 /// fetches nothing.
 const MAX_ERRANDS: usize = 100_000;
-/// Clocks of peers may differ by so much; a replica from later would count as the latest for ever.
-const CLOCK_ERROR: Duration = Duration::from_secs(86_400);
+/// Records of pages that travel with a replica.
+const MAX_PAGES: usize = 100;
 
 /// All that a peer knows of a domain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Replica {
     pub versions: Versions,
+    /// The versions of the asker's own replica that the sender has heard.
+    pub heard: Versions,
     state: Vec<u8>,
     seen: Seen,
     pub queue: Vec<Pending>,
     errands: Errands,
+    /// The records of its pages, unless they are many.
+    pub pages: Vec<SentPage>,
+    /// Whether they have to be fetched apart.
+    pub pages_apart: bool,
 }
 
 /// Links of pages that are done and not yet with their owners.
@@ -54,6 +59,8 @@ pub(crate) enum Unsound {
     Queue,
     #[error("it has more errands than a peer keeps")]
     Errands,
+    #[error("more records of pages are in it than travel with a replica")]
+    Pages,
     #[error("its state cannot be read")]
     State,
     #[error("it was changed more than a day from now")]
@@ -89,18 +96,26 @@ impl Replica {
                 links: errand.links,
             })
             .collect();
+        let mut records = store.pages(domain, None, MAX_PAGES + 1)?;
+        let pages_apart = records.len() > MAX_PAGES;
+        if pages_apart {
+            records.clear();
+        }
         Ok(Some(Replica {
             versions: state.versions.clone(),
+            heard: Versions::default(),
             state: state.without_robots().encode(),
             seen,
             queue,
             errands,
+            pages: records.iter().map(SentPage::of).collect(),
+            pages_apart,
         }))
     }
 
     /// Checks it as a stranger's.
     pub(crate) fn check(self, domain: &Domain, now: Time) -> Result<Sound, Unsound> {
-        if self.versions.latest().begun() > now + CLOCK_ERROR {
+        if self.versions.latest().is_in_the_future(now) {
             return Err(Unsound::Tenure);
         }
         if self.queue.len() > MAX_QUEUE {
@@ -108,6 +123,9 @@ impl Replica {
         }
         if self.errands.len() > MAX_ERRANDS {
             return Err(Unsound::Errands);
+        }
+        if self.pages.len() > MAX_PAGES {
+            return Err(Unsound::Pages);
         }
         if self
             .queue
@@ -230,9 +248,10 @@ mod tests {
             versions.advance(Tenure::begin(peer(1), at, Tenure::default()));
             versions
         };
-        replica.versions = changed(now + CLOCK_ERROR);
+        replica.versions = changed(now);
         assert!(replica.clone().check(&domain, now).is_ok());
-        replica.versions = changed(now + CLOCK_ERROR + Duration::from_millis(1));
+        let year_two_million = Time::from_millis(63_000_000_000_000_000);
+        replica.versions = changed(year_two_million);
         assert!(matches!(replica.check(&domain, now), Err(Unsound::Tenure)));
     }
 

@@ -4,7 +4,9 @@ use crate::swarm::{
     REPLICATION_FACTOR,
     replicas::{
         message::{DELTAS, Delta, DeltaAnswer, FETCH, MAX_NAMES},
+        provenance::Provenance,
         puller::Puller,
+        rounds,
     },
     wire,
 };
@@ -12,7 +14,7 @@ use apoidea_model::{Domain, PeerId};
 use apoidea_overlay::{Overlay, RequestError};
 use bytes::Bytes;
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
@@ -42,17 +44,21 @@ pub(crate) struct Replication {
     pub puller: Puller,
     /// Rung when a replica was not reached: it fetches later what it missed.
     pub sweep: Arc<Notify>,
+    pub provenance: Arc<Provenance>,
 }
 
 impl Replication {
     /// Sends each change to all replicas but this peer's. When it returns, each has it or did not
     /// answer in time; one that is only slow may still be at it, if another has the change.
     pub(crate) async fn send(self, deltas: Vec<Delta>) -> ReplicationResult {
-        let (by_replica, mut unheld) = self.sort(deltas).await;
+        let (by_holders, mut unheld) = self.sort(deltas).await;
         let this = Arc::new(self);
         let mut sends: JoinSet<Option<Vec<Domain>>> = JoinSet::new();
-        for (replica, deltas) in by_replica {
-            sends.spawn(this.clone().tell(replica, deltas));
+        for (holders, deltas) in by_holders {
+            let frames: Arc<[Frame]> = this.frames(deltas).into();
+            for holder in holders {
+                sends.spawn(this.clone().tell(holder, frames.clone()));
+            }
         }
         let together = Instant::now() + TOGETHER;
         loop {
@@ -76,35 +82,44 @@ impl Replication {
         }
     }
 
-    /// The changes by replica, and the domains that another peer has to hold.
-    async fn sort(&self, deltas: Vec<Delta>) -> (HashMap<PeerId, Vec<Delta>>, BTreeSet<Domain>) {
-        let mut by_replica: HashMap<PeerId, Vec<Delta>> = HashMap::new();
+    /// The changes by the peers that have to hold them, and the domains that another peer has to
+    /// hold.
+    async fn sort(
+        &self,
+        deltas: Vec<Delta>,
+    ) -> (BTreeMap<Vec<PeerId>, Vec<Delta>>, BTreeSet<Domain>) {
+        let mut by_holders: BTreeMap<Vec<PeerId>, Vec<Delta>> = BTreeMap::new();
         let mut unheld = BTreeSet::new();
         for delta in deltas {
-            let owners = self
-                .overlay
-                .owners(delta.domain.key(), REPLICATION_FACTOR)
-                .await;
-            let others = owners
-                .iter()
-                .flatten()
-                .filter(|owner| **owner != self.overlay.me());
-            others
-                .clone()
-                .for_each(|replica| by_replica.entry(*replica).or_default().push(delta.clone()));
+            let key = delta.domain.key();
+            let owners = self.overlay.owners(key, REPLICATION_FACTOR).await;
+            let is_known = owners.is_ok();
+            let mut holders = owners.unwrap_or_default();
+            holders.retain(|owner| *owner != self.overlay.me());
             // With nobody else on the ring there is nobody to have it. A domain that has gone to
             // another peer is not waited for: that peer compares, and fetches what it lacks.
-            let is_mine = self.overlay.owns(delta.domain.key());
-            if is_mine && (owners.is_err() || others.count() > 0) {
-                unheld.insert(delta.domain);
+            if self.overlay.owns(key) && (!is_known || !holders.is_empty()) {
+                unheld.insert(delta.domain.clone());
             }
+            by_holders.entry(holders).or_default().push(delta);
         }
-        (by_replica, unheld)
+        (by_holders, unheld)
+    }
+
+    /// Changes as they are sent, signed and packed once for all peers that hold them.
+    fn frames(&self, deltas: Vec<Delta>) -> Vec<Frame> {
+        let deltas = deltas.into_iter().map(fitting).collect();
+        let portions = wire::portions(deltas, MAX_NAMES).into_iter();
+        let frame = |deltas: Vec<Delta>| Frame {
+            bytes: wire::encode(&rounds::sign(&self.provenance.signer, &deltas)),
+            domains: deltas.into_iter().map(|delta| delta.domain).collect(),
+        };
+        portions.map(frame).collect()
     }
 
     /// The domains that the replica has the changes of; none if it was not reached.
-    async fn tell(self: Arc<Self>, replica: PeerId, deltas: Vec<Delta>) -> Option<Vec<Domain>> {
-        let sent = send(self.overlay.as_ref(), &self.puller, replica, deltas).await;
+    async fn tell(self: Arc<Self>, replica: PeerId, frames: Arc<[Frame]>) -> Option<Vec<Domain>> {
+        let sent = send(self.overlay.as_ref(), &self.puller, replica, &frames).await;
         if let Err(error) = &sent {
             tracing::debug!(%error, "changes were not delivered to all replicas");
             self.sweep.notify_one();
@@ -113,30 +128,33 @@ impl Replication {
     }
 }
 
+/// A part of a round that fits into one message.
+struct Frame {
+    domains: Vec<Domain>,
+    bytes: Bytes,
+}
+
 /// Sends changes to a replica; gives the domains whose changes are there then. A replica that takes
 /// this peer for a stranger has none of them.
 async fn send(
     overlay: &dyn Overlay,
     puller: &Puller,
     replica: PeerId,
-    deltas: Vec<Delta>,
+    frames: &[Frame],
 ) -> Result<Vec<Domain>, RequestError> {
-    let deltas = deltas.into_iter().map(fitting).collect();
     let (mut held, mut behind): (Vec<Domain>, Vec<Domain>) = Default::default();
-    for frame in wire::portions(deltas, MAX_NAMES) {
-        let answer = ask(overlay, replica, DELTAS, wire::encode(&frame)).await?;
-        for (delta, answer) in frame
-            .into_iter()
-            .zip(wire::decode::<Vec<DeltaAnswer>>(&answer)?)
-        {
+    for Frame { domains, bytes } in frames {
+        let answer = ask(overlay, replica, DELTAS, bytes.clone()).await?;
+        let answers: Vec<DeltaAnswer> = wire::decode(&answer)?;
+        for (domain, answer) in domains.iter().zip(answers) {
             if matches!(answer, DeltaAnswer::Ahead | DeltaAnswer::Apart) {
-                puller.want(delta.domain.clone(), replica);
+                puller.want(domain.clone(), replica);
             }
             if matches!(answer, DeltaAnswer::Behind | DeltaAnswer::Apart) {
-                behind.push(delta.domain.clone());
+                behind.push(domain.clone());
             }
             if answer != DeltaAnswer::Stranger {
-                held.push(delta.domain);
+                held.push(domain.clone());
             }
         }
     }
@@ -169,7 +187,9 @@ fn fitting(delta: Delta) -> Delta {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::swarm::testing::{TestPeer, obedient_crawler, peer, versions, waiting_url};
+    use crate::swarm::testing::{
+        TestPeer, answer_deltas, obedient_crawler, peer, versions, waiting_url,
+    };
     use futures::FutureExt;
 
     const ME: u8 = 0x20;
@@ -199,8 +219,7 @@ mod tests {
                 if kind != DELTAS {
                     return Ok(Bytes::new());
                 }
-                let deltas: Vec<Delta> = wire::decode(&body)?;
-                Ok(wire::encode(&vec![answer; deltas.len()]))
+                Ok(answer_deltas(&body, answer))
             });
         }
 
@@ -217,6 +236,7 @@ mod tests {
                 overlay: self.me.ring.clone(),
                 puller: self.me.puller.clone(),
                 sweep: self.sweep.clone(),
+                provenance: self.me.provenance.clone(),
             };
             replication.send(deltas).await.unheld
         }
@@ -234,7 +254,7 @@ mod tests {
         fixture.answer(DeltaAnswer::Applied);
         assert_eq!(fixture.send(fixture.deltas()).await, []);
         for replica in [NEXT, LAST] {
-            let sent: Vec<Vec<Delta>> = fixture.me.ring.sent(peer(replica), DELTAS);
+            let sent = fixture.me.ring.sent_deltas(peer(replica));
             assert_eq!(sent, [fixture.deltas()]);
         }
         assert_eq!(fixture.me.ring.requests.lock().unwrap().len(), 2);
@@ -338,7 +358,7 @@ mod tests {
             ..announced.clone()
         };
         assert_eq!(fixture.send(vec![large]).await, []);
-        let sent: Vec<Vec<Delta>> = fixture.me.ring.sent(peer(NEXT), DELTAS);
+        let sent = fixture.me.ring.sent_deltas(peer(NEXT));
         assert_eq!(sent, [vec![announced]]);
         assert_eq!(fixture.me.ring.asked(FETCH).len(), 2);
     }

@@ -88,8 +88,8 @@ impl Sweeper {
 
     /// This peer and the next ones; none if the ring does not say just now.
     async fn neighbours(&self) -> Option<Vec<PeerId>> {
-        let me = self.overlay.me();
-        self.overlay.owners(me.key(), NEIGHBOURS + 1).await.ok()
+        let position = self.overlay.position(self.overlay.me())?;
+        self.overlay.owners(position, NEIGHBOURS + 1).await.ok()
     }
 
     /// Offers the replicas of an arc to its new owner.

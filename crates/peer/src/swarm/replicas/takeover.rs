@@ -5,22 +5,29 @@
 //! versions, fetches the replicas that are newer than its own, and only then acts on the arc. A
 //! peer that loses an arc stops crawling it, and offers its replicas to the new owner.
 
-use crate::swarm::{
-    REPLICATION_FACTOR,
-    content::message::{FACTS_IN, FactsAsk, MAX_FACTS},
-    orders::{Orders, SwarmOrder},
-    replicas::{
-        merge,
-        message::{CENSUS, CensusAsk, CensusPage},
-        puller,
-        sweep::Sweeper,
+use crate::{
+    clock::now,
+    swarm::{
+        REPLICATION_FACTOR,
+        content::message::{FACTS_IN, FactsAsk, MAX_FACTS},
+        orders::{Orders, SwarmOrder},
+        replicas::{
+            merge,
+            message::{CENSUS, CensusAsk, CensusPage, ROUNDS, RoundsAsk},
+            provenance::Provenance,
+            puller,
+            rounds::{self, MAX_ROUNDS},
+            sweep::Sweeper,
+        },
+        tenancy::{Tenancy, Weight, whole_ring},
+        wire::{self, List},
     },
-    tenancy::{Tenancy, whole_ring},
-    wire::{self, List},
 };
 use apoidea_crawl::Versions;
 use apoidea_model::{ContentHash, Domain, PeerId};
-use apoidea_overlay::{Arc as RingArc, ArcChange, LookupError, Overlay, RequestError};
+use apoidea_overlay::{
+    Arc as RingArc, ArcChange, LookupError, Membership, Overlay, RequestError, Signed, Touch,
+};
 use apoidea_store::{Commit, Fact, Store};
 use futures::future;
 use std::{
@@ -52,7 +59,11 @@ pub(crate) struct Takeover {
     pub tenancy: Arc<Tenancy>,
     pub orders: Orders,
     pub sweeper: Sweeper,
+    pub provenance: Arc<Provenance>,
 }
+
+/// The replicas that a peer says it has.
+type Census = Vec<(Domain, Versions)>;
 
 impl Takeover {
     /// Follows the ring until the task is dropped.
@@ -60,19 +71,21 @@ impl Takeover {
         let from = self.wait_for_a_place(&mut changes).await;
         self.clone().take_first_place(from);
         let mut last_tick = Instant::now();
+        let mut was_cut_off = false;
         loop {
             let change = time::timeout(TICK, changes.recv()).await;
             if last_tick.elapsed() > ASLEEP {
                 self.begin(whole_ring(), None);
             }
             last_tick = Instant::now();
+            was_cut_off = self.keep_in_touch(was_cut_off);
             match change {
                 Ok(Ok(ArcChange::Gained { arc, from })) => self.begin(arc, from),
                 Ok(Ok(ArcChange::Lost { arc, to: Some(to) })) => self.lose(arc, Some(to)).await,
                 Ok(Ok(ArcChange::Lost { arc, to: None })) => {
                     // Outside the ring: whatever place comes next is as new as the first.
                     self.lose(arc, None).await;
-                    self.tenancy.begin_taking_over(whole_ring());
+                    self.tenancy.note_no_place();
                     let place = self.wait_for_a_place(&mut changes).await;
                     self.clone().take_first_place(place);
                     last_tick = Instant::now();
@@ -93,7 +106,11 @@ impl Takeover {
         changes: &mut Receiver<ArcChange>,
     ) -> (RingArc, Option<PeerId>) {
         let mut place = (whole_ring(), None);
-        while !self.overlay.owns(self.overlay.me().key()) {
+        let has_place = || {
+            let position = self.overlay.position(self.overlay.me());
+            position.is_some_and(|position| self.overlay.owns(position))
+        };
+        while !has_place() {
             if let Ok(Ok(ArcChange::Gained { arc, from })) =
                 time::timeout(AGAIN, changes.recv()).await
             {
@@ -105,6 +122,7 @@ impl Takeover {
 
     /// The first place: until it is taken over, nothing is owned.
     fn take_first_place(self, (arc, from): (RingArc, Option<PeerId>)) {
+        self.tenancy.note_place(arc, from);
         tokio::spawn(async move {
             self.hear(arc, from, whole_ring()).await;
             self.tenancy.end_taking_over(whole_ring());
@@ -112,8 +130,45 @@ impl Takeover {
         });
     }
 
+    /// Notices that this peer is cut off from the others, and that it is not any more. They may have
+    /// taken its place meanwhile, so it takes everything over again before it goes on.
+    fn keep_in_touch(&self, was_cut_off: bool) -> bool {
+        let is_cut_off = self.overlay.touch() == Touch::Few;
+        match (was_cut_off, is_cut_off) {
+            (false, true) => {
+                tracing::warn!("most of the peers that this one knew are silent: it waits");
+                self.tenancy.note_cut_off(true);
+            }
+            (true, false) => {
+                tracing::info!("most of the peers that this one knew are there again");
+                let takeover = self.clone();
+                tokio::spawn(async move { takeover.come_back().await });
+            }
+            _ => {}
+        }
+        is_cut_off
+    }
+
+    /// Takes the own place over again. The peer that took it meanwhile may be the last to be heard.
+    async fn come_back(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.overlay.touch() != Touch::All && Instant::now() < deadline {
+            time::sleep(AGAIN).await;
+        }
+        if self.overlay.touch() == Touch::Few {
+            return;
+        }
+        let arc = self.tenancy.own_arc().unwrap_or(whole_ring());
+        self.tenancy.begin_taking_over(arc, None);
+        self.orders.tell(SwarmOrder::Lose(arc)).await;
+        self.take_over(arc, None).await;
+        // It may be cut off again.
+        let is_cut_off = self.overlay.touch() == Touch::Few;
+        self.tenancy.note_cut_off(is_cut_off);
+    }
+
     fn begin(&self, arc: RingArc, from: Option<PeerId>) {
-        self.tenancy.begin_taking_over(arc);
+        self.tenancy.begin_taking_over(arc, from);
         self.clone().take_over_soon(arc, from);
     }
 
@@ -124,8 +179,28 @@ impl Takeover {
     /// Hears all peers that may have replicas of the arc, then begins to act on it.
     async fn take_over(&self, arc: RingArc, from: Option<PeerId>) {
         self.hear(arc, from, arc).await;
+        self.outwait(arc, from).await;
         self.tenancy.end_taking_over(arc);
         self.act_on(arc).await;
+    }
+
+    /// An owner that fell silent may be at work and not hear this peer. It notices in time that it
+    /// is cut off, and until then its place is not taken. If it answers again, the ring is about to
+    /// give its place back to it.
+    async fn outwait(&self, arc: RingArc, owner: Option<PeerId>) {
+        let Some(owner) = owner.filter(|owner| !self.overlay.grace(*owner).is_zero()) else {
+            return;
+        };
+        while !self.overlay.grace(owner).is_zero() {
+            time::sleep(self.overlay.grace(owner).min(TICK)).await;
+        }
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline && self.overlay.membership(owner) != Membership::Member {
+            match time::timeout(LAST_WORDS, self.census(owner, arc)).await {
+                Ok(Ok(_) | Err(RequestError::Refused(_))) => time::sleep(AGAIN).await,
+                Ok(Err(_)) | Err(_) => return,
+            }
+        }
     }
 
     async fn act_on(&self, arc: RingArc) {
@@ -201,6 +276,7 @@ impl Takeover {
             .into_iter()
             .flatten()
             .collect();
+        self.read_rounds(&told, arc, deadline).await;
         let mut heard: BTreeSet<PeerId> = told.iter().map(|(source, _)| *source).collect();
         let fetched = self
             .choose(told)
@@ -231,6 +307,44 @@ impl Takeover {
         heard.into_iter().collect()
     }
 
+    /// Takes in the last changes of owners that are gone, as they signed them, where a peer has
+    /// more of them than this one.
+    async fn read_rounds(&self, told: &[(PeerId, Census)], arc: RingArc, deadline: Instant) {
+        // A peer that is gone may have no position in the view any more.
+        let position = |owner: PeerId| self.overlay.position(owner).unwrap_or(owner.key());
+        let owners = self.provenance.rounds.owners_in(arc, position);
+        let lacks = |(domain, versions): &(Domain, Versions)| {
+            let mine = merge::versions(&self.store, domain);
+            mine.is_ok_and(|mine| !mine.contain(versions))
+        };
+        for (source, held) in told {
+            if !held.iter().any(lacks) {
+                continue;
+            }
+            for owner in owners.iter().filter(|owner| *owner != source) {
+                let read = self.read_rounds_of(*owner, *source, arc);
+                // What is not read in time costs a few fetches.
+                let _ = time::timeout_at(deadline, read).await;
+            }
+        }
+    }
+
+    async fn read_rounds_of(&self, owner: PeerId, source: PeerId, arc: RingArc) {
+        for place in 0..MAX_ROUNDS as u16 {
+            let ask = wire::encode(&RoundsAsk { owner, place });
+            let answer = self.overlay.request(source, ROUNDS, ask).await;
+            let round = answer.ok().and_then(|answer| wire::decode(&answer).ok());
+            let Some(round) = round.and_then(|round: Option<Signed>| round) else {
+                return;
+            };
+            let signer = &self.provenance.signer;
+            let deltas = rounds::open(signer, &round, owner, arc, now());
+            if !deltas.is_empty() && self.orders.take_rounds(deltas).await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// The peers that may have replicas of the arc: those after this peer, and its last owner.
     async fn sources(
         &self,
@@ -239,7 +353,8 @@ impl Takeover {
     ) -> Result<Vec<PeerId>, LookupError> {
         let me = self.overlay.me();
         let key = if arc == whole_ring() {
-            me.key()
+            let position = self.overlay.position(me);
+            position.ok_or(LookupError::NotJoined)?
         } else {
             arc.to
         };
@@ -250,11 +365,7 @@ impl Takeover {
     }
 
     /// The replicas that a peer has of an arc.
-    async fn census(
-        &self,
-        source: PeerId,
-        arc: RingArc,
-    ) -> Result<Vec<(Domain, Versions)>, RequestError> {
+    async fn census(&self, source: PeerId, arc: RingArc) -> Result<Census, RequestError> {
         let (mut held, mut after) = (Vec::new(), None);
         loop {
             let ask = wire::encode(&CensusAsk { arc, after });
@@ -275,11 +386,9 @@ impl Takeover {
     }
 
     /// The domains to fetch from each peer, so that nothing is lacking afterwards: the latest
-    /// replicas first, and of the others those that contain something else.
-    fn choose(
-        &self,
-        heard: Vec<(PeerId, Vec<(Domain, Versions)>)>,
-    ) -> BTreeMap<PeerId, Vec<Domain>> {
+    /// replicas first, and of the others those that contain something else. Replicas that no last
+    /// owner vouches for are read later: they bring links, and nothing waits for those.
+    fn choose(&self, heard: Vec<(PeerId, Census)>) -> BTreeMap<PeerId, Vec<Domain>> {
         let mut replicas: BTreeMap<Domain, Vec<(Versions, PeerId)>> = BTreeMap::new();
         for (source, held) in heard {
             held.into_iter().for_each(|(domain, versions)| {
@@ -287,13 +396,23 @@ impl Takeover {
             });
         }
         let mut wanted: BTreeMap<PeerId, Vec<Domain>> = BTreeMap::new();
-        for (domain, mut replicas) in replicas {
+        for (domain, replicas) in replicas {
+            let is_vouched = |(_, source): &(Versions, PeerId)| {
+                self.tenancy.weigh(*source, domain.key()) == Weight::Vouched
+            };
+            let (mut replicas, others): (Vec<_>, Vec<_>) =
+                replicas.into_iter().partition(is_vouched);
             replicas.sort_by_key(|(versions, _)| std::cmp::Reverse(versions.rank()));
             let mut mine = merge::versions(&self.store, &domain).unwrap_or_default();
             for (versions, source) in replicas {
                 if !mine.contain(&versions) {
                     mine = mine.joined(&versions);
                     wanted.entry(source).or_default().push(domain.clone());
+                }
+            }
+            for (versions, source) in others {
+                if !mine.contain(&versions) {
+                    self.provenance.heard.note_later(domain.clone(), source);
                 }
             }
         }
@@ -350,10 +469,11 @@ impl Takeover {
 mod tests {
     use super::*;
     use crate::swarm::{
-        replicas::message::{OFFER, REPLICAS},
+        replicas::message::{Delta, OFFER, REPLICAS},
         tenancy::Claim,
-        testing::{Log, TestPeer, fact, obedient_crawler, peer, versions},
+        testing::{Log, TestPeer, fact, obedient_crawler, peer, signer, versions},
     };
+    use apoidea_crawl::Step;
     use apoidea_model::Key;
 
     const ME: u8 = 0x60;
@@ -377,6 +497,7 @@ mod tests {
             tenancy: me.tenancy.clone(),
             orders: me.orders.clone(),
             sweeper: me.sweeper(),
+            provenance: me.provenance.clone(),
         };
         (me, takeover, obedient_crawler(inbox))
     }
@@ -417,6 +538,7 @@ mod tests {
         next.hold(&domain, &versions(&[(peer(GONE), 2)]), 3);
         let content = me.ring.contents_of(peer(ME), 1)[0];
         next.know(&content, fact("a.test"));
+        me.tenancy.note_place(my_arc(), None);
         let service = next.service();
         service
             .answering()
@@ -437,6 +559,9 @@ mod tests {
     #[tokio::test]
     async fn the_latest_replica_is_chosen_and_others_that_know_something_else() {
         let (me, takeover, _log) = here();
+        for last in [NEXT, LAST] {
+            me.tenancy.begin_taking_over(my_arc(), Some(peer(last)));
+        }
         let [old, new, mixed, known] =
             [0, 1, 2, 3].map(|i| me.ring.domains_of(peer(ME), 4).remove(i));
         let by = |changes: &[(u8, u32)]| {
@@ -480,6 +605,77 @@ mod tests {
             chosen,
             BTreeMap::from([(peer(NEXT), from_next), (peer(LAST), from_last)])
         );
+    }
+
+    #[tokio::test]
+    async fn a_replica_that_no_last_owner_vouches_for_is_read_later_and_hides_no_other() {
+        let (me, takeover, _log) = here();
+        me.tenancy.begin_taking_over(my_arc(), Some(peer(GONE)));
+        let domain = me.ring.domain_of(peer(ME));
+        let told = vec![
+            (
+                peer(NEXT),
+                vec![(domain.clone(), versions(&[(peer(GONE), 9)]))],
+            ),
+            (
+                peer(GONE),
+                vec![(domain.clone(), versions(&[(peer(GONE), 5)]))],
+            ),
+        ];
+        let chosen = takeover.choose(told);
+        assert_eq!(chosen, BTreeMap::from([(peer(GONE), vec![domain.clone()])]));
+        let later = me.provenance.heard.take_later(whole_ring());
+        assert_eq!(later, [(domain, peer(NEXT))]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_rounds_of_a_dead_owner_are_read_where_another_has_more_of_them() {
+        let gone = signer();
+        let (before, me_at) = (peer(0), peer(0xff));
+        let (me, inbox) = TestPeer::new([me_at, before, peer(NEXT)]);
+        let log = obedient_crawler(inbox);
+        let takeover = Takeover {
+            overlay: me.ring.clone(),
+            store: me.store.clone(),
+            tenancy: me.tenancy.clone(),
+            orders: me.orders.clone(),
+            sweeper: me.sweeper(),
+            provenance: me.provenance.clone(),
+        };
+        let arc = RingArc {
+            from: before.key(),
+            to: gone.me().key(),
+        };
+        let mut names = (0..).map(|i| format!("d{i}.test").parse::<Domain>().unwrap());
+        let domain = names.find(|name| arc.contains(name.key())).unwrap();
+        let announced = Delta::announcement(domain.clone(), versions(&[(gone.me(), 2)]));
+        let step = Step {
+            base: 1,
+            ..announced.step
+        };
+        let delta = Delta { step, ..announced };
+        let round = rounds::sign(&gone, std::slice::from_ref(&delta));
+        let forged = rounds::sign(&signer(), std::slice::from_ref(&delta));
+        let told = vec![(
+            peer(NEXT),
+            vec![(domain.clone(), versions(&[(gone.me(), 2)]))],
+        )];
+        me.ring.answer_with(move |_, _, body| {
+            let ask: RoundsAsk = wire::decode(&body)?;
+            let kept = [&forged, &round].get(usize::from(ask.place)).copied();
+            Ok(wire::encode(&kept))
+        });
+        let deadline = Instant::now() + PATIENCE;
+        takeover.read_rounds(&told, arc, deadline).await;
+        assert!(me.ring.asked(ROUNDS).is_empty(), "its owner is not known");
+        let known = rounds::sign(&gone, &[]);
+        me.provenance.rounds.keep(gone.me(), known);
+        takeover.read_rounds(&told, arc, deadline).await;
+        assert_eq!(*log.lock().unwrap(), ["rounds 1"]);
+        me.ring.requests.lock().unwrap().clear();
+        me.hold(&domain, &versions(&[(gone.me(), 2)]), 1);
+        takeover.read_rounds(&told, arc, deadline).await;
+        assert!(me.ring.asked(ROUNDS).is_empty(), "nothing is lacking");
     }
 
     #[tokio::test(start_paused = true)]
@@ -534,6 +730,49 @@ mod tests {
         assert_eq!(*log.lock().unwrap(), ["activate", "lose", "drained"]);
         assert_eq!(me.ring.asked(OFFER), [peer(0x5f)]);
         assert!(me.ring.asked(REPLICAS).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_place_of_a_silent_owner_is_taken_when_it_must_have_noticed() {
+        let (me, takeover, log) = here();
+        me.ring.answer_with(|_, kind, _| Ok(nothing(kind)));
+        me.tenancy.end_taking_over(whole_ring());
+        let grace = Duration::from_secs(14);
+        me.ring.grant_grace(peer(GONE), grace);
+        let begun = Instant::now();
+        me.tenancy.begin_taking_over(my_arc(), Some(peer(GONE)));
+        takeover.take_over(my_arc(), Some(peer(GONE))).await;
+        assert!(begun.elapsed() >= grace);
+        assert_eq!(*log.lock().unwrap(), ["activate"]);
+        let begun = Instant::now();
+        takeover.take_over(my_arc(), Some(peer(BEFORE))).await;
+        assert!(begun.elapsed() < grace / 2, "it said goodbye");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_was_cut_off_takes_its_place_over_again() {
+        let (me, takeover, log) = here();
+        me.ring.answer_with(|_, kind, _| Ok(nothing(kind)));
+        tokio::spawn(takeover.run(me.ring.arc_changes()));
+        time::sleep(LAST_WORDS).await;
+        assert!(!me.tenancy.is_cut_off());
+        me.ring.set_touch(Touch::Few);
+        assert!(me.tenancy.is_cut_off());
+        time::sleep(TICK * 2).await;
+        me.ring.requests.lock().unwrap().clear();
+        me.ring.answer_with(|_, kind, _| match kind {
+            CENSUS => Err(apoidea_overlay::Refusal::Busy.into()),
+            kind => Ok(nothing(kind)),
+        });
+        me.ring.set_touch(Touch::All);
+        time::sleep(TICK * 2).await;
+        assert!(me.tenancy.is_cut_off(), "others still work in its place");
+        assert_eq!(me.tenancy.claim(my_key()), Claim::TakingOver);
+        me.ring.answer_with(|_, kind, _| Ok(nothing(kind)));
+        time::sleep(LAST_WORDS).await;
+        assert!(!me.tenancy.is_cut_off());
+        assert_eq!(me.tenancy.claim(my_key()), Claim::Owned);
+        assert_eq!(*log.lock().unwrap(), ["activate", "lose", "activate"]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,0 +1,15 @@
+//! The conversation about work that was done or not: it is checked, and lies have consequences.
+//!
+//! An owner signs that it has taken links ([`voucher`]). Their sender has some of this checked by
+//! the peers that hold replicas ([`checker`], [`held_links`]); an owner that dropped links is
+//! distrusted ([`book`]), and its domains belong to the next peer in the view of those that know
+//! ([`trusted_ring`]).
+
+pub(in crate::swarm) mod answer;
+pub(crate) mod book;
+pub(crate) mod checker;
+pub(crate) mod held_links;
+pub(crate) mod message;
+pub(crate) mod standing;
+pub(crate) mod trusted_ring;
+pub(crate) mod voucher;
