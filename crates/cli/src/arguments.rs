@@ -86,6 +86,8 @@ pub enum Command {
         #[command(flatten)]
         output: Output,
     },
+    /// Show where a crawl that knows nothing begins, or set it
+    Seeds(SeedsOptions),
     /// Let the running peer leave the ring and end, the tray app too
     Quit,
     /// Let the running peer start no more fetches
@@ -113,6 +115,10 @@ pub enum Command {
     },
     /// Show the network as the running peer sees it
     Peers(Output),
+    /// Make a link and a QR code that invite somebody to the running peer's network
+    Invite(Output),
+    /// Follow an invite, found a private network, or return to the one of the settings
+    Join(JoinOptions),
     /// Say which peers are responsible for a domain, its owner first
     Owners {
         /// The domain
@@ -173,6 +179,34 @@ pub struct RunOptions {
 }
 
 #[derive(Debug, Args)]
+pub struct SeedsOptions {
+    /// Begin at the URLs of this file instead, one a line; `-` reads them from standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "reset")]
+    pub replace: Option<PathBuf>,
+    /// Begin at the given list again
+    #[arg(long)]
+    pub reset: bool,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Debug, Args)]
+pub struct JoinOptions {
+    /// The invite, `apoidea:…`
+    #[arg(required_unless_present_any = ["found", "leave"])]
+    pub link: Option<String>,
+    /// Go to another network than the present one without being asked again
+    #[arg(long, requires = "link")]
+    pub yes: bool,
+    /// Found a private network of this name, from the next start on
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["link", "leave"])]
+    pub found: Option<String>,
+    /// Return to the network of the settings, from the next start on
+    #[arg(long, conflicts_with = "link")]
+    pub leave: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct DemoOptions {
     /// Peers that crawl it together, each in a process of its own; keys kill and add some
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
@@ -217,7 +251,8 @@ pub struct SimulateOptions {
     /// Share of messages lost, 0 to 0.5
     #[arg(long, default_value_t = 0.0)]
     pub loss: f64,
-    /// Share of the peers that claim every key for themselves, 0 to 0.5
+    /// Share of the peers that lie, 0 to 0.5: on a ring they claim every key for themselves; in a
+    /// crawl they drop links, do no work for others, and hold no replicas
     #[arg(long, default_value_t = 0.0)]
     pub liars: f64,
     /// Let the liars work together: they name only each other
@@ -235,6 +270,13 @@ pub struct SimulateOptions {
     /// Ring successors that each peer of that crawl may lend fetches to
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=64))]
     pub helpers: u64,
+    /// Peers of that crawl that crash for good, two in each second
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    pub crashes: u64,
+    /// Compare rules about coming back to pages on real changes instead: lines of a page, a tab,
+    /// and the Unix times of its changes, separated by commas; packed with gzip or not
+    #[arg(long, value_name = "FILE", conflicts_with = "crawl")]
+    pub changes: Option<PathBuf>,
     #[command(flatten)]
     pub output: Output,
 }

@@ -58,6 +58,10 @@ impl Client {
         self.ask(Method::PUT, path, Some(body))
     }
 
+    pub fn delete<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        self.ask(Method::DELETE, path, None::<&()>)
+    }
+
     fn ask<T: DeserializeOwned>(
         &self,
         method: Method,

@@ -63,6 +63,7 @@ pub fn status(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
             "memory",
             indicatif::HumanBytes(status.usage.memory_bytes).to_string(),
         ),
+        ("fresh", freshness(&status)),
         ("network", words::network(&status.network)),
         (
             "disallowed",
@@ -74,6 +75,10 @@ pub fn status(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
     ];
     for (name, value) in rows {
         println!("  {name:<11} {value}");
+    }
+    for entry in &status.door.entry {
+        let way = words::entry_way(entry.way);
+        println!("  {:<11} {way}: {}", "entry", words::entry(entry));
     }
     for missing in &status.readings.missing {
         println!("  {:<11} {missing}", "missing");
@@ -89,6 +94,23 @@ pub fn status(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
         println!("  {:<11} {count} × {}", "dropped", words::dropped(*reason));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How current the known pages are, and the cost of that.
+fn freshness(status: &Status) -> String {
+    let totals = &status.totals;
+    let current = status.usage.current_percent;
+    let current = current.map_or("not counted yet".to_owned(), |percent| {
+        format!("{percent:.0} % current")
+    });
+    format!(
+        "{current}, {} pages known; {} visited again: {} changed, {} not modified ({} saved)",
+        status.usage.known_pages,
+        totals.revisits,
+        totals.changed,
+        totals.not_modified,
+        indicatif::HumanBytes(totals.saved_bytes)
+    )
 }
 
 pub fn seed(place: &Place, urls: Vec<String>, output: Output) -> anyhow::Result<ExitCode> {
@@ -212,6 +234,17 @@ pub fn peers(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
         100.0 * status.share,
         list(&status.listens)
     );
+    println!(
+        "others see it at {}; {}",
+        list(&status.seen_at),
+        words::reachability(status.reachability)
+    );
+    if status.seat_refused > 0 {
+        println!(
+            "others refused its seat {} times: is the clock of this computer right?",
+            status.seat_refused
+        );
+    }
     for (name, peers) in [
         ("predecessor", status.predecessor.as_slice()),
         ("successors", &status.successors),
@@ -234,6 +267,17 @@ pub fn peers(place: &Place, output: Output) -> anyhow::Result<ExitCode> {
             short(peer.id),
             peer.rtt_ms,
             peer.version
+        );
+    }
+    if !status.standings.is_empty() {
+        println!("  checked");
+    }
+    let now = Time::from(SystemTime::now());
+    for standing in &status.standings {
+        println!(
+            "  {:<16} {}",
+            short(standing.peer),
+            words::standing(standing, now)
         );
     }
     let kinds = status.traffic.kinds.values();

@@ -3,7 +3,8 @@
 
 use crate::{arguments::DemoOptions, demo_swarm, pipe::say, run};
 use anyhow::Context;
-use apoidea_peer::{Bounded, Config, LocalDiscovery};
+use apoidea_peer::governor::Switch;
+use apoidea_peer::{Bounded, Config, LocalDiscovery, SeedSource};
 use apoidea_toyweb::ToyWeb;
 use std::{fs, process::ExitCode};
 
@@ -34,9 +35,10 @@ async fn show(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     config.api.port = 0;
     config.network.port = 0;
     config.network.local_network = LocalDiscovery::Off;
+    config.network.rendezvous = Switch::Off;
     config.archive.keep_free_mib = Bounded::new(0)?;
     let crawl = &mut config.crawl;
-    crawl.seeds = web.seeds();
+    crawl.seeds = SeedSource::List(web.seeds());
     crawl.ports = vec![web.http_port(), web.https_port()];
     crawl.private_networks = vec!["127.0.0.0/8".parse()?];
     crawl.private_delay_ms = Bounded::new(options.delay)?;

@@ -113,6 +113,8 @@ impl Swarm {
             "network.port=0".to_owned(),
             "network.listen=[\"127.0.0.1\"]".to_owned(),
             "network.local_network=off".to_owned(),
+            "network.rendezvous=off".to_owned(),
+            "crawl.seeds=[]".to_owned(),
             "network.is_private=true".to_owned(),
             "network.stabilize_ms=1000".to_owned(),
             format!("crawl.ports=[{},{}]", web.http_port(), web.https_port()),

@@ -105,6 +105,10 @@ pub struct LimitOptions {
     /// never does
     #[arg(long, value_name = "SECONDS")]
     leave_after: Option<u32>,
+    /// Look for peers, and be announced, in BitTorrent's public DHT, if nobody is found otherwise:
+    /// on or off
+    #[arg(long)]
+    rendezvous: Option<String>,
     /// Tray app: seconds without input after which the screensaver opens; 0 never does
     #[arg(long, value_name = "SECONDS")]
     screensaver: Option<u32>,
@@ -280,6 +284,7 @@ fn changes(options: &LimitOptions) -> anyhow::Result<Map<String, Value>> {
         ("schedule", schedule(&options.schedule)?),
         ("priority", word(&options.priority)),
         ("leave_after_seconds", number(options.leave_after)),
+        ("rendezvous", word(&options.rendezvous)),
         ("desktop", desktop),
     ];
     Ok(fields
@@ -356,6 +361,7 @@ fn show(preferences: &Preferences) {
         ("programs", programs),
         ("priority", name(preferences.priority)),
         ("long pause", long_pause_line(preferences)),
+        ("rendezvous", name(preferences.rendezvous)),
         ("tray app", desktop_line(&preferences.desktop)),
     ];
     for (name, value) in rows {

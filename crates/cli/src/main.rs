@@ -9,11 +9,13 @@ mod control;
 mod demo;
 mod demo_swarm;
 mod export;
+mod invites;
 mod limits;
 mod manual;
 mod pipe;
 mod progress;
 mod run;
+mod seeds;
 mod simulate;
 mod tools;
 
@@ -44,6 +46,7 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Demo(options) => demo::demo(&options),
         Command::Status(output) => control::status(&place, output),
         Command::Seed { urls, output } => control::seed(&place, urls, output),
+        Command::Seeds(options) => seeds::seeds(&place, &options),
         Command::Quit => control::quit(&place),
         Command::Pause => control::pause(&place),
         Command::Resume => control::resume(&place),
@@ -54,6 +57,8 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
             limit,
             output,
         } => control::domains(&place, &prefix, limit, output),
+        Command::Invite(output) => invites::invite(&place, output),
+        Command::Join(options) => invites::join(&place, &options),
         Command::Peers(output) => control::peers(&place, output),
         Command::Owners {
             domain,

@@ -24,7 +24,7 @@ pub fn run(place: &Place, options: &RunOptions) -> anyhow::Result<ExitCode> {
     let mut config = place.config()?;
     for seed in &options.seeds {
         let url = PageUrl::parse(seed).with_context(|| format!("{seed:?} cannot be crawled"))?;
-        config.crawl.seeds.push(url);
+        config.crawl.seeds.add(url)?;
     }
     config.crawl.exit_when_done |= options.exit_when_done;
     runtime()?.block_on(crawl(config, &place.data()?))

@@ -1,16 +1,21 @@
 //! `apoidea simulate`: thousands of peers in one process, from a seed.
 
 use crate::arguments::SimulateOptions;
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use apoidea_chord::sim::{self, LiarKind, RingSimOptions};
-use apoidea_crawl::sim as crawl;
+use apoidea_crawl::sim::{self as crawl, freshness};
 use serde::Serialize;
-use std::{fmt::Display, process::ExitCode, time::Duration};
+use std::{fmt::Display, fs, path::Path, process::ExitCode, time::Duration};
 
 pub fn simulate(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
-    match options.crawl {
-        Some(pages) => simulate_crawl(options, pages),
-        None => simulate_ring(options),
+    ensure!(
+        (0.0..=0.5).contains(&options.liars),
+        "--liars is a share of the peers: accepted are 0 to 0.5"
+    );
+    match (&options.changes, options.crawl) {
+        (Some(file), _) => compare_revisits(options, file),
+        (None, Some(pages)) => simulate_crawl(options, pages),
+        (None, None) => simulate_ring(options),
     }
 }
 
@@ -25,8 +30,9 @@ fn simulate_crawl(options: &SimulateOptions, pages: u64) -> anyhow::Result<ExitC
         seed: options.seed,
         fetches: usize::try_from(options.fetches)?,
         helpers: usize::try_from(options.helpers)?,
-        crashes: 0,
+        crashes: usize::try_from(options.crashes)?,
         addresses: None,
+        liars: options.liars,
         duration: CRAWL_AT_MOST,
     });
     show(&report, options)?;
@@ -37,14 +43,18 @@ fn simulate_crawl(options: &SimulateOptions, pages: u64) -> anyhow::Result<ExitC
     })
 }
 
+fn compare_revisits(options: &SimulateOptions, file: &Path) -> anyhow::Result<ExitCode> {
+    let context = || format!("cannot read {}", file.display());
+    let bytes = fs::read(file).with_context(context)?;
+    let record = freshness::ChangeRecord::read(&bytes).with_context(context)?;
+    show(&freshness::compare(&record), options)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn simulate_ring(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     ensure!(
         (0.0..=0.5).contains(&options.loss),
         "--loss is a share of messages: accepted are 0 to 0.5"
-    );
-    ensure!(
-        (0.0..=0.5).contains(&options.liars),
-        "--liars is a share of the peers: accepted are 0 to 0.5"
     );
     let report = sim::run(&RingSimOptions {
         scenario: options.scenario,

@@ -68,6 +68,17 @@ pub fn is_page(headers: &HeaderMap) -> bool {
     ["text/html", "application/xhtml+xml", ""]
         .iter()
         .any(|html| essence.eq_ignore_ascii_case(html))
+        || is_feed(headers)
+}
+
+/// Whether a body is a feed, that is, a list of pages.
+pub fn is_feed(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok());
+    let essence = content_type.and_then(|text| text.split(';').next());
+    ["application/rss+xml", "application/atom+xml"]
+        .iter()
+        .any(|feed| essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(feed)))
 }
 
 /// Pages that ask for a human instead of answering: the marks of the common shields.

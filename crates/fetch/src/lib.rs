@@ -26,7 +26,7 @@ pub use fetcher::{
     FetchError, Fetcher, MAX_BODY_BYTES, PRODUCT_TOKEN, Response, SetupError, USER_AGENT,
 };
 pub use gate::{Gaps, Gate};
-pub use own_networks::own_networks;
+pub use own_networks::{own_interfaces, own_networks};
 pub use request::{RequestHead, Wanted, WebRequest};
 pub use resolver::{ResolveError, Resolver};
 pub use robots::RobotsAnswer;

@@ -40,6 +40,12 @@ pub fn own_networks(observed: &[IpAddr]) -> Vec<AddressRange> {
     networks
 }
 
+/// The addresses of all interfaces.
+pub fn own_interfaces() -> Vec<IpAddr> {
+    let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
+    interfaces.iter().map(|interface| interface.ip()).collect()
+}
+
 fn around_interface(address: IpAddr, prefix: u8) -> AddressRange {
     let prefix = match address {
         IpAddr::V4(_) => prefix.max(LEAST_PREFIX_V4),

@@ -5,6 +5,10 @@
 //! a private address among public ones. Before the first name, and every hour, the network is asked
 //! for the prefix of its gateway from IPv6 to IPv4 (RFC 7050), since addresses with that prefix may
 //! be private ones.
+//!
+//! A name that nobody answers for may be the name's fault or the line's. The same question tells
+//! them apart: if it is not answered either, no name server is heard, and names wait instead of
+//! failing.
 
 use crate::config::FetchConfig;
 use apoidea_crawl::{ContactRefused, Contactable, Home};
@@ -17,7 +21,10 @@ use hickory_resolver::{
 };
 use std::{
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 use tokio::{
@@ -51,14 +58,23 @@ const TRANSLATORS_WITHIN: Duration = Duration::from_secs(3);
 /// Resolves names.
 #[derive(Clone)]
 pub struct Resolver {
-    inner: TokioResolver,
+    servers: Arc<RwLock<Option<Servers>>>,
+    /// Name servers of the settings; none means those of the system, which change.
+    named: Vec<SocketAddr>,
     contactable: Contactable,
     turns: Arc<Semaphore>,
     home: Home,
-    /// Remembers no answers: an old one would be that of another network.
-    probe: TokioResolver,
     /// When the network is asked for its gateways again.
     translators_due: Arc<Mutex<Option<Instant>>>,
+    is_silent: Arc<AtomicBool>,
+}
+
+/// The name servers that are asked.
+#[derive(Clone)]
+struct Servers {
+    answers: TokioResolver,
+    /// Remembers no answers: an old one would be that of another network.
+    probe: TokioResolver,
 }
 
 /// Why there is no address to connect to.
@@ -67,27 +83,80 @@ pub enum ResolveError {
     /// The name does not exist, or nobody answers for it.
     #[error("the name does not resolve: {0}")]
     Unresolved(String),
+    /// No name server is heard.
+    #[error("no name server answers")]
+    Silent,
     /// It leads where this peer does not go.
     #[error(transparent)]
     Refused(#[from] ContactRefused),
 }
 
 impl Resolver {
-    /// A resolver asking the configured name servers, or the system's.
+    /// A resolver asking the configured name servers, or the system's. A system that names none now
+    /// may do so later.
     pub fn new(config: &FetchConfig, contactable: Contactable) -> Result<Self, ResolveError> {
+        let servers = match Servers::new(&config.dns) {
+            Err(error) if !config.dns.is_empty() => return Err(error),
+            servers => servers.ok(),
+        };
         Ok(Resolver {
-            inner: asking(config, CACHED_ANSWERS)?,
+            servers: Arc::new(RwLock::new(servers)),
+            named: config.dns.clone(),
             contactable,
             turns: Arc::new(Semaphore::new(LOOKUPS_AT_ONCE)),
             home: config.home.clone(),
-            probe: asking(config, 0)?,
             translators_due: Arc::default(),
+            is_silent: Arc::default(),
         })
     }
 
-    /// The network is another one now: its gateways are asked for before the next name.
+    /// The network is another one now: its name servers are asked, and for its gateways before the
+    /// next name.
     pub async fn on_moved(&self) {
+        self.change_servers();
         *self.translators_due.lock().await = None;
+    }
+
+    /// Is no name server heard at the moment?
+    pub fn is_silent(&self) -> bool {
+        self.is_silent.load(Relaxed)
+    }
+
+    /// Asks whether a name server is heard again; after a while without any, the system's may be
+    /// others.
+    pub async fn listen_again(&self) {
+        self.change_servers();
+        if self.is_heard().await {
+            *self.translators_due.lock().await = None;
+        }
+    }
+
+    fn change_servers(&self) {
+        if self.named.is_empty()
+            && let Ok(servers) = Servers::new(&self.named)
+        {
+            let mut current = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+            *current = Some(servers);
+        }
+    }
+
+    fn servers(&self) -> Option<Servers> {
+        let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        servers.clone()
+    }
+
+    /// Asks for a name that every network may be asked for. Any answer tells that a server is heard.
+    async fn is_heard(&self) -> bool {
+        let is_heard = match self.servers() {
+            Some(servers) => {
+                let name = format!("{}.", Translator::WELL_KNOWN_NAME);
+                let answer = timeout(TRANSLATORS_WITHIN, servers.probe.ipv6_lookup(name)).await;
+                answer.is_ok_and(|answer| answer.as_ref().err().is_none_or(is_answer))
+            }
+            None => false,
+        };
+        self.is_silent.store(!is_heard, Relaxed);
+        is_heard
     }
 
     /// Asks for the gateways, if it is time to. Names that come meanwhile wait for the answer.
@@ -97,7 +166,10 @@ impl Resolver {
             return;
         }
         let name = format!("{}.", Translator::WELL_KNOWN_NAME);
-        let answer = timeout(TRANSLATORS_WITHIN, self.probe.ipv6_lookup(name)).await;
+        let Some(servers) = self.servers() else {
+            return;
+        };
+        let answer = timeout(TRANSLATORS_WITHIN, servers.probe.ipv6_lookup(name)).await;
         let told = match answer {
             Ok(Ok(answer)) => Some(
                 answer
@@ -134,9 +206,18 @@ impl Resolver {
             .acquire()
             .await
             .expect("the semaphore is never closed");
+        let servers = self.servers().ok_or_else(|| {
+            self.is_silent.store(true, Relaxed);
+            ResolveError::Silent
+        })?;
         // The final dot keeps the system's search list out of it.
-        let answer = self.inner.lookup_ip(format!("{domain}.")).await;
-        let answer = answer.map_err(|error| ResolveError::Unresolved(error.to_string()))?;
+        let answer = match servers.answers.lookup_ip(format!("{domain}.")).await {
+            Ok(answer) => answer,
+            Err(error) if is_answer(&error) || self.is_heard().await => {
+                return Err(ResolveError::Unresolved(error.to_string()));
+            }
+            Err(_) => return Err(ResolveError::Silent),
+        };
         let addresses: Vec<IpAddr> = answer.iter().collect();
         addresses
             .iter()
@@ -148,18 +229,28 @@ impl Resolver {
     }
 }
 
+impl Servers {
+    fn new(named: &[SocketAddr]) -> Result<Self, ResolveError> {
+        Ok(Servers {
+            answers: asking(named, CACHED_ANSWERS)?,
+            probe: asking(named, 0)?,
+        })
+    }
+}
+
+/// Did a name server say so, rather than nobody anything?
+fn is_answer(error: &NetError) -> bool {
+    matches!(error, NetError::Dns(_) | NetError::Proto(_))
+}
+
 /// Asks the configured name servers, or the system's, and remembers so many answers.
-fn asking(config: &FetchConfig, cached: u64) -> Result<TokioResolver, ResolveError> {
+fn asking(named: &[SocketAddr], cached: u64) -> Result<TokioResolver, ResolveError> {
     let unusable = |error: NetError| ResolveError::Unresolved(error.to_string());
     let provider = TokioRuntimeProvider::default();
-    let mut builder = if config.dns.is_empty() {
+    let mut builder = if named.is_empty() {
         TokioResolver::builder(provider).map_err(unusable)?
     } else {
-        let servers = config
-            .dns
-            .iter()
-            .map(|&address| name_server(address))
-            .collect();
+        let servers = named.iter().map(|&address| name_server(address)).collect();
         TokioResolver::builder_with_config(ResolverConfig::from_name_servers(servers), provider)
     };
     set_options(builder.options_mut());

@@ -5,7 +5,7 @@
 //! laid over what is in force, field by field, and are taken whole or refused whole, naming the
 //! field and what would be accepted.
 
-use crate::{Desktop, Preset, Schedule, range};
+use crate::{Desktop, Preset, Schedule, Switch, range};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -54,6 +54,8 @@ pub struct Preferences {
     /// Seconds of a pause after which the peer leaves the ring, so that others crawl its domains; 0
     /// is never.
     pub leave_after_seconds: u32,
+    /// May peers be looked for, and this one announced, in BitTorrent's public DHT?
+    pub rendezvous: Switch,
     /// What concerns the tray app alone.
     pub desktop: Desktop,
 }
@@ -165,6 +167,7 @@ impl Preferences {
             .transpose()?;
         let base = match preset {
             Some(preset) if preset != Preset::Custom => Preferences {
+                rendezvous: self.rendezvous,
                 desktop: self.desktop,
                 ..preset.preferences()
             },
@@ -244,7 +247,6 @@ fn parse<T: serde::de::DeserializeOwned>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Switch;
     use serde_json::json;
 
     fn change(changes: Value) -> Result<Preferences, PreferenceRefused> {

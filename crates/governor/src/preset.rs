@@ -1,6 +1,6 @@
 //! Three sets of values that fit most people, and "custom" for everybody else.
 
-use crate::{Desktop, Preferences, Priority, Profile, Run, Schedule, Toward, WhileInUse};
+use crate::{Desktop, Preferences, Priority, Profile, Run, Schedule, Switch, Toward, WhileInUse};
 use serde::{Deserialize, Serialize};
 
 /// A set of values.
@@ -71,6 +71,7 @@ impl Preset {
         let is_it = |preset: &Preset| {
             let named = Preferences {
                 preset: *preset,
+                rendezvous: Switch::On,
                 desktop: Desktop::default(),
                 ..preferences.clone()
             };
@@ -117,6 +118,7 @@ fn balanced() -> Preferences {
         // A meal or a meeting moves nothing; an afternoon at the computer does not stall what is
         // here.
         leave_after_seconds: 1800,
+        rendezvous: Switch::On,
         desktop: Desktop::default(),
     }
 }

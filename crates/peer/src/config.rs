@@ -4,10 +4,16 @@
 //! field and the range that would be right. What good citizenship fixes (user agent, robots,
 //! politeness towards global addresses) is deliberately not a setting.
 
+mod seed_source;
+
+pub(crate) use seed_source::parse as parse_seeds;
+pub use seed_source::{SeedListError, SeedSource};
+
 use apoidea_crawl::Home;
 use apoidea_fetch::FetchConfig;
-use apoidea_model::{AddressRange, Domain, PageUrl};
-use apoidea_overlay::{EntryPoint, LocalDiscovery, Member, NetworkId};
+use apoidea_governor::Switch;
+use apoidea_model::{AddressRange, Domain};
+use apoidea_overlay::{EntryPlace, EntryPoint, LocalDiscovery, Member, NetworkId};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::{
     fmt,
@@ -26,6 +32,8 @@ pub struct Config {
     pub crawl: CrawlConfig,
     /// What is kept of the pages.
     pub archive: ArchiveConfig,
+    /// How pages are kept current.
+    pub freshness: FreshnessConfig,
     /// How this peer finds and meets the others.
     pub network: NetworkConfig,
     /// What the volunteer's computer may be used for, until the volunteer says otherwise through
@@ -66,8 +74,9 @@ impl Default for ApiConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CrawlConfig {
-    /// Where a crawl with an empty memory begins.
-    pub seeds: Vec<PageUrl>,
+    /// Where the crawl begins: a list of URLs (`[]` for none), the name of a file with one a line,
+    /// or "built-in", the list in the program, for a peer that knows nothing and is told nothing.
+    pub seeds: SeedSource,
     /// Only these domains and their subdomains are crawled; empty means the open web.
     pub only: Vec<Domain>,
     /// Domains (with their subdomains) that this volunteer refuses to crawl.
@@ -116,7 +125,7 @@ pub struct CrawlConfig {
 impl Default for CrawlConfig {
     fn default() -> Self {
         CrawlConfig {
-            seeds: Vec::new(),
+            seeds: SeedSource::BuiltIn,
             only: Vec::new(),
             refuse: Vec::new(),
             refuse_lists: Vec::new(),
@@ -181,6 +190,31 @@ impl Default for ArchiveConfig {
     }
 }
 
+/// How pages are kept current.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FreshnessConfig {
+    /// Visits of known pages in a hundred fetches, and more when there is nothing new to fetch; 0
+    /// fetches every page once. At 30 a crawl still grows, and ages slowly.
+    pub revisit_share: Bounded<0, 100>,
+    /// Least time between two visits of a page in private networks, in milliseconds. On the Internet
+    /// it is a day, whatever this says.
+    pub private_least_ms: Bounded<1, 86_400_000>,
+    /// Longest time between two visits where all crawled pages are in private networks, in
+    /// milliseconds: half a year, and in tests less. Everything that takes days shrinks with it.
+    pub private_most_ms: Bounded<1000, 15_552_000_000>,
+}
+
+impl Default for FreshnessConfig {
+    fn default() -> Self {
+        FreshnessConfig {
+            revisit_share: Bounded(30),
+            private_least_ms: Bounded(86_400_000),
+            private_most_ms: Bounded(15_552_000_000),
+        }
+    }
+}
+
 /// How this peer finds and meets the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -199,6 +233,12 @@ pub struct NetworkConfig {
     pub entry_points: Vec<EntryPoint>,
     /// Are peers looked for on the local network (by multicast DNS)? "on" or "off".
     pub local_network: LocalDiscovery,
+    /// Are peers looked for, and this one announced, in BitTorrent's public DHT, if nobody is found
+    /// otherwise? "on" or "off"; off in any case for a private network, and for a peer that listens
+    /// on this computer alone.
+    pub rendezvous: Switch,
+    /// Nodes where that DHT begins.
+    pub rendezvous_nodes: Vec<EntryPoint>,
     /// Addresses under which others can reach this peer, if it cannot find them out itself.
     pub advertise: Vec<SocketAddr>,
     /// Is this a network of one home, one company or one test, where private addresses may be
@@ -224,6 +264,8 @@ impl Default for NetworkConfig {
             listen: Vec::new(),
             entry_points: Vec::new(),
             local_network: LocalDiscovery::On,
+            rendezvous: Switch::On,
+            rendezvous_nodes: rendezvous_nodes(),
             advertise: Vec::new(),
             is_private: false,
             stabilize_ms: Bounded(10_000),
@@ -231,6 +273,32 @@ impl Default for NetworkConfig {
             members: Vec::new(),
         }
     }
+}
+
+impl NetworkConfig {
+    /// The nodes where the rendezvous begins; none if there is to be no rendezvous.
+    pub(crate) fn rendezvous(&self) -> Vec<EntryPoint> {
+        let is_local = !self.listen.is_empty() && self.listen.iter().all(IpAddr::is_loopback);
+        match self.rendezvous == Switch::On && !self.is_private && !is_local {
+            true => self.rendezvous_nodes.clone(),
+            false => Vec::new(),
+        }
+    }
+}
+
+/// Nodes of the DHT that have had these names for many years.
+fn rendezvous_nodes() -> Vec<EntryPoint> {
+    let names = [
+        ("router.bittorrent.com", 6881),
+        ("dht.transmissionbt.com", 6881),
+        ("dht.libtorrent.org", 25401),
+        ("router.utorrent.com", 6881),
+    ];
+    let nodes = names.into_iter().map(|(name, port)| EntryPoint {
+        id: None,
+        place: EntryPlace::Name(name.to_owned(), port),
+    });
+    nodes.collect()
 }
 
 /// Which lookup system (PeerCrawl: the overlay is a part that can be replaced).
@@ -462,12 +530,29 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_that_nobody_could_reach_does_not_go_to_the_rendezvous() {
+        let config = NetworkConfig::default();
+        assert_eq!(config.rendezvous().len(), 4);
+        for setting in [
+            "network.rendezvous=off",
+            "network.is_private=true",
+            "network.listen=[\"127.0.0.1\"]",
+        ] {
+            let config = Config::default().with(setting).unwrap();
+            assert_eq!(config.network.rendezvous(), [], "{setting}");
+        }
+    }
+
+    #[test]
     fn overrides_win_and_are_checked_alike() {
         let config = Config::default().with("crawl.fetches=8").unwrap();
         assert_eq!(config.crawl.fetches.value(), 8);
         let config = config.with("crawl.seeds=[\"http://a.example/\"]").unwrap();
         assert_eq!(
-            (config.crawl.seeds.len(), config.crawl.fetches.value()),
+            (
+                config.crawl.seeds.urls().unwrap().len(),
+                config.crawl.fetches.value()
+            ),
             (1, 8)
         );
         for (bad, part) in [

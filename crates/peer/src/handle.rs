@@ -6,6 +6,7 @@ pub use crate::{
 };
 
 use crate::{
+    config::SeedListError,
     crawler::command::{Command, RefusalChange},
     network::{Network, NetworkStatus},
     report::{
@@ -13,18 +14,21 @@ use crate::{
         page_feed::PageFeed,
         status::{DomainRow, PageEvent, Status},
     },
-    swarm::{lending::borrowed::BorrowedDomains, tenancy::Tenancy},
+    swarm::{lending::borrowed::BorrowedDomains, tenancy::Tenancy, trust::book::TrustBook},
     volunteer::{
+        membership::{Membership, MembershipError},
         preferences_file::PreferencesError,
+        start_list::{StartList, StartSeeds},
         steward::{ChangeError, Steward},
     },
 };
 use apoidea_governor::{Preferences, SnoozeFor};
 use apoidea_model::{Domain, PageUrl, PeerId};
-use apoidea_overlay::LookupError;
+use apoidea_overlay::{AddressPolicy, InvalidInvite, Invite, LookupError};
 use apoidea_store::{ReadError, Store, archive::Span};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::{collections::BTreeSet, net::IpAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -42,12 +46,95 @@ pub struct Handle {
     pub(crate) borrowed: BorrowedDomains,
     pub(crate) tenancy: Arc<Tenancy>,
     pub(crate) network: Arc<Network>,
+    pub(crate) book: Arc<TrustBook>,
     pub(crate) steward: Arc<Steward>,
+    pub(crate) start_list: StartList,
+    /// The data folder.
+    pub(crate) folder: PathBuf,
     /// Cancelled when somebody asked the whole program to end.
     pub(crate) goodbye: CancellationToken,
 }
 
+/// What became of an invite.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Joined {
+    /// Its peers were called, and are remembered.
+    Called {
+        /// Peers that it names.
+        peers: u64,
+        /// Of these, peers that answered.
+        answered: u64,
+    },
+    /// It is for another network, to which this peer belongs from its next start on.
+    NextStart {
+        /// The network's name.
+        network: String,
+    },
+}
+
+/// Why an invite is not followed.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Invalid(#[from] InvalidInvite),
+    /// The volunteer has to agree first.
+    #[error(
+        "the invite is for another network, {network:?}{private}; say that you agree to change"
+    )]
+    NotAgreed {
+        /// The other network.
+        network: String,
+        /// A few words more, if it is a private one.
+        private: &'static str,
+    },
+    /// It is this peer's own.
+    #[error("this is your own invite; it is for others")]
+    Own,
+    /// The choice cannot be kept.
+    #[error(transparent)]
+    Membership(#[from] MembershipError),
+}
+
 impl Handle {
+    /// An invite to this peer's network.
+    pub async fn invite(&self) -> Invite {
+        self.network.invite().await
+    }
+
+    /// Does an invite lead to the network that this peer is in?
+    pub fn is_of_own_network(&self, invite: &Invite) -> bool {
+        self.network.kind() == (&invite.network, invite.addresses)
+    }
+
+    /// Follows an invite. One for another network counts from the next start on, and only if the
+    /// volunteer agrees.
+    pub async fn join(&self, invite: &Invite, agreed: bool) -> Result<Joined, JoinError> {
+        let me = self.network.overlay().me();
+        if invite.peers.iter().all(|peer| peer.id == me) {
+            return Err(JoinError::Own);
+        }
+        let membership = Membership::of(invite);
+        if self.is_of_own_network(invite) {
+            // Kept before the call, so that the next start calls again.
+            membership.save(&self.folder)?;
+            let answered = self.network.call(invite).await as u64;
+            let peers = invite.peers.len() as u64;
+            return Ok(Joined::Called { peers, answered });
+        }
+        let network = invite.network.to_string();
+        if !agreed {
+            let private = match invite.addresses {
+                AddressPolicy::Private => ", a private one whose peers may name private addresses",
+                AddressPolicy::Global => "",
+            };
+            return Err(JoinError::NotAgreed { network, private });
+        }
+        membership.save(&self.folder)?;
+        Ok(Joined::NextStart { network })
+    }
+
     /// How things stand, at most a second old.
     pub fn status(&self) -> Status {
         self.status.borrow().clone()
@@ -81,6 +168,19 @@ impl Handle {
         urls: Vec<PageUrl>,
     ) -> Result<Result<SeedReceipt, CommandError>, Stopped> {
         self.order(|reply| Command::Seed(urls, reply)).await
+    }
+
+    /// The URLs where a crawl that knows nothing begins.
+    pub fn start_seeds(&self) -> Result<StartSeeds, SeedListError> {
+        self.start_list.read()
+    }
+
+    /// Puts another list of such URLs in its place, one a line; none takes the volunteer's list back.
+    pub fn change_start_seeds(&self, text: Option<&str>) -> Result<StartSeeds, SeedListError> {
+        match text {
+            Some(text) => self.start_list.write(text),
+            None => self.start_list.reset(),
+        }
     }
 
     /// Starts no more fetches until told to go on; those under way finish.
@@ -174,7 +274,9 @@ impl Handle {
 
     /// The network as seen from this peer.
     pub async fn network(&self) -> NetworkStatus {
-        self.network.status().await
+        let mut status = self.network.status().await;
+        status.standings = self.book.standings();
+        status
     }
 
     /// The peers responsible for a domain, its owner first.

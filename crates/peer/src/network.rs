@@ -1,12 +1,19 @@
 //! This peer's place among the others: the overlay of its choice, what it remembers of it, and what
 //! it shows of it.
 
-use crate::config::{NetworkConfig, OverlayChoice};
+use crate::{
+    config::{NetworkConfig, OverlayChoice},
+    swarm::trust::standing::Standing,
+};
+use apoidea_fetch::own_interfaces;
+use apoidea_governor::Switch;
 use apoidea_model::{Domain, PeerId, Route};
 use apoidea_overlay::{
-    AddressBook, AddressPolicy, Bandwidth, Chord, ChordSettings, Fixed, FixedSettings, Identity,
-    IdentityError, KnownPeer, LookupError, Overlay, OverlayStartError, PeerView, Phase,
-    RingSettings, RingStanding, Service, SettingOut, Traffic, Transport, TransportSettings,
+    AddressBook, AddressPolicy, Bandwidth, Chord, ChordSettings, Effort, EntryPoint, EntryState,
+    EntryStatus, Fixed, FixedSettings, Identity, IdentityError, Invite, InvitedPeer, KnownPeer,
+    LocalDiscovery, LookupError, NetworkId, Overlay, OverlayStartError, PeerView, Phase,
+    Reachability, RendezvousUse, RingSettings, RingStanding, Service, SettingOut, Signer, ToilFile,
+    Touch, Traffic, Transport, TransportSettings,
 };
 use apoidea_store::{Commit, Store};
 use serde::{Deserialize, Serialize};
@@ -26,13 +33,23 @@ const PEERS_VALUE: &str = "peers";
 /// How often they are written down: a crash costs at most the acquaintances of this long.
 pub(crate) const REMEMBER_EVERY: Duration = Duration::from_secs(60);
 
+/// A name in DNS where the ring is entered, given when the program is built; usually none.
+const ENTRY_NAME: Option<&str> = option_env!("APOIDEA_ENTRY_NAME");
+
 /// So many peers that name an address of this peer are believed, whatever others say.
 const OWN_ADDRESS_VOTES: usize = 3;
 
 /// The overlay that the settings chose.
 pub(crate) struct Network {
     overlay: Choice,
+    signer: Signer,
     store: Store,
+    /// The proof of the work for this peer's identity.
+    toil: ToilFile,
+    /// Whether it looks for others by itself.
+    has_company: bool,
+    name: NetworkId,
+    advertise: Vec<SocketAddr>,
 }
 
 enum Choice {
@@ -91,6 +108,12 @@ pub struct NetworkStatus {
     pub share: f64,
     /// Where this peer listens.
     pub listens: Vec<SocketAddr>,
+    /// The addresses under which others see this peer, as far as enough of them agree.
+    pub seen_at: Vec<SocketAddr>,
+    /// Can others reach this peer without being called first?
+    pub reachability: Reachability,
+    /// How often others refused this peer's seat on the ring: its clock is wrong, or its address.
+    pub seat_refused: u64,
     /// Who is before this peer on the ring.
     pub predecessor: Option<PeerId>,
     /// Who is after it, nearest first.
@@ -103,6 +126,8 @@ pub struct NetworkStatus {
     pub round_trips_ms: BTreeMap<PeerId, f64>,
     /// Peers with a connection now.
     pub connected: Vec<PeerView>,
+    /// What this peer found when it checked the work of others, liars first.
+    pub standings: Vec<Standing>,
     /// Requests and bytes since the start.
     pub traffic: Traffic,
     /// The ring's own messages: kind, sent, received.
@@ -117,21 +142,74 @@ impl Network {
         store: Store,
         service: Arc<dyn Service>,
         setting_out: SettingOut,
+        rendezvous: Switch,
     ) -> Result<Self, NetworkError> {
-        let identity = Identity::load_or_create(&folder.join(IDENTITY_FILE))?;
+        let file = folder.join(IDENTITY_FILE);
+        let identity = Identity::load_or_create(&file)?;
+        let signer = Signer::new(identity.clone(), config.name.clone());
         let overlay = match config.overlay {
             OverlayChoice::Chord => Choice::Chord(Arc::new(start_chord(
                 config,
                 identity,
                 &store,
                 service,
-                setting_out,
+                (setting_out, rendezvous),
             )?)),
             OverlayChoice::Fixed => {
                 Choice::Fixed(Arc::new(start_fixed(config, identity, service)?))
             }
         };
-        Ok(Network { overlay, store })
+        let has_company = config.local_network == LocalDiscovery::On
+            || !config.entry_points.is_empty()
+            || !config.rendezvous().is_empty();
+        let network = Network {
+            overlay,
+            signer,
+            store,
+            name: config.name.clone(),
+            advertise: config.advertise.clone(),
+            toil: ToilFile::beside(&file),
+            has_company,
+        };
+        if setting_out == SettingOut::AtOnce {
+            network.do_toil();
+        }
+        Ok(network)
+    }
+
+    /// Does the work that the network asks of an identity, unless it was done before or nobody is
+    /// looked for. Until then others turn this peer away, and it tries again.
+    fn do_toil(&self) {
+        if self.has_company {
+            drop(tokio::spawn(self.toil()));
+        }
+    }
+
+    /// Does that work now: somebody is to be called, or will call.
+    fn toil(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (transport, file) = (self.transport().clone(), self.toil.clone());
+        async move {
+            let (id, effort) = (transport.me(), transport.effort());
+            if effort == Effort::NONE {
+                return;
+            }
+            let work = move || {
+                if let Some(toil) = file.load_or_do(id, effort, || transport.is_closed()) {
+                    transport.show_toil(toil);
+                }
+            };
+            let _ = tokio::task::spawn_blocking(work).await;
+        }
+    }
+
+    /// Signs as this peer in this network.
+    pub(crate) fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
+    /// May anybody become a member?
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.overlay, Choice::Chord(_))
     }
 
     /// What the crawler needs of it.
@@ -151,6 +229,7 @@ impl Network {
 
     /// Takes a place, again after having left or for the first time.
     pub(crate) fn enter(&self) {
+        self.do_toil();
         if let Choice::Chord(chord) = &self.overlay {
             chord.enter();
         }
@@ -186,12 +265,16 @@ impl Network {
             size_estimate: 1.0,
             share: 1.0,
             listens: transport.local_addresses(),
+            seen_at: transport.believed_addresses(),
+            reachability: self.overlay().reachability(),
+            seat_refused: 0,
             predecessor: None,
             successors: Vec::new(),
             fingers: Vec::new(),
             leaves: Vec::new(),
             round_trips_ms: BTreeMap::new(),
             connected: transport.peers(),
+            standings: Vec::new(),
             traffic: transport.traffic(),
             ring_messages: Vec::new(),
         };
@@ -202,6 +285,7 @@ impl Network {
                 contacts.iter().map(|contact| contact.id).collect()
             };
             status.size_estimate = ring.size_estimate;
+            status.seat_refused = ring.misplaced;
             status.share = ring.arc.map_or(0.0, |arc| arc.share());
             status.predecessor = ring.predecessor.as_ref().map(|contact| contact.id);
             status.successors = ids(&ring.successors);
@@ -221,14 +305,122 @@ impl Network {
         status
     }
 
+    /// Is this peer cut off from most of the others that it knew?
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.overlay().touch() == Touch::Few
+    }
+
     /// This peer's place in the network.
     pub(crate) fn standing(&self) -> NetworkState {
         match &self.overlay {
-            Choice::Chord(chord) => (*chord.standing().borrow()).into(),
+            Choice::Chord(chord) => {
+                let standing = NetworkState::from(*chord.standing().borrow());
+                let is_trying = |entry: &EntryStatus| entry.state == EntryState::Trying;
+                match standing == NetworkState::Outside && chord.entries().iter().any(is_trying) {
+                    true => NetworkState::Joining,
+                    false => standing,
+                }
+            }
             Choice::Fixed(fixed) => {
                 let (peers, down) = (fixed.size() as u64, fixed.down().len() as u64);
                 NetworkState::Fixed { peers, down }
             }
+        }
+    }
+
+    /// An invite to this network: this peer, and neighbours for the time when it is away.
+    pub(crate) async fn invite(&self) -> Invite {
+        self.toil().await;
+        let transport = self.transport();
+        let me = InvitedPeer {
+            id: transport.me(),
+            addresses: self.reachable_at(),
+        };
+        let neighbours = match &self.overlay {
+            Choice::Chord(chord) => chord.neighbours().await,
+            Choice::Fixed(_) => Vec::new(),
+        };
+        let neighbours = neighbours.into_iter().map(|contact| InvitedPeer {
+            id: contact.id,
+            addresses: transport
+                .routes(contact.id)
+                .iter()
+                .filter_map(|route| route.address())
+                .collect(),
+        });
+        let peers = std::iter::once(me).chain(neighbours);
+        Invite::new(self.name.clone(), transport.policy(), peers)
+    }
+
+    /// Calls the peers of an invite to this network; gives the number of those that answer.
+    pub(crate) async fn call(&self, invite: &Invite) -> usize {
+        let Choice::Chord(chord) = &self.overlay else {
+            return 0;
+        };
+        self.toil().await;
+        let contacts = invite.contacts();
+        chord.learn(contacts.clone()).await;
+        let pings = contacts.iter().map(|contact| async {
+            let me = self.transport().me();
+            contact.id != me && self.transport().ping(contact.id).await.is_ok()
+        });
+        let answered = futures::future::join_all(pings).await;
+        answered.into_iter().filter(|answered| *answered).count()
+    }
+
+    /// The network's name, and the addresses that its peers may dial.
+    pub(crate) fn kind(&self) -> (&NetworkId, AddressPolicy) {
+        (&self.name, self.transport().policy())
+    }
+
+    /// The addresses at which others may find this peer, the likeliest first.
+    fn reachable_at(&self) -> Vec<SocketAddr> {
+        if !self.advertise.is_empty() {
+            return self.advertise.clone();
+        }
+        let observed = self.transport().observed_routes();
+        let observed = observed.iter().filter_map(|(route, _)| route.address());
+        let interfaces = own_interfaces();
+        let local = self.transport().local_addresses();
+        let local = local.iter().flat_map(|listened| {
+            let own = interfaces.iter().copied();
+            let same = own.filter(|ip| ip.is_ipv4() == listened.is_ipv4() && !ip.is_loopback());
+            match listened.ip().is_unspecified() {
+                true => same
+                    .map(|ip| SocketAddr::new(ip, listened.port()))
+                    .collect(),
+                false => vec![*listened],
+            }
+        });
+        let mut all = Vec::new();
+        for address in observed.chain(local) {
+            if !all.contains(&address) {
+                all.push(address);
+            }
+        }
+        all
+    }
+
+    /// The ways into the ring, in order, and how each went; none where members are listed.
+    pub(crate) fn entries(&self) -> Vec<EntryStatus> {
+        match &self.overlay {
+            Choice::Chord(chord) => chord.entries().to_vec(),
+            Choice::Fixed(_) => Vec::new(),
+        }
+    }
+
+    /// Whether the rendezvous may be used from now on.
+    pub(crate) fn allow_rendezvous(&self, switch: Switch) {
+        if let Choice::Chord(chord) = &self.overlay {
+            chord.allow_rendezvous(rendezvous_use(switch));
+        }
+    }
+
+    /// Bytes that the rendezvous has used since the start.
+    pub(crate) fn rendezvous_bytes(&self) -> u64 {
+        match &self.overlay {
+            Choice::Chord(chord) => chord.rendezvous_bytes(),
+            Choice::Fixed(_) => 0,
         }
     }
 
@@ -313,15 +505,18 @@ fn start_chord(
     identity: Identity,
     store: &Store,
     service: Arc<dyn Service>,
-    setting_out: SettingOut,
+    (setting_out, rendezvous): (SettingOut, Switch),
 ) -> Result<Chord, NetworkError> {
     let stored = store.value(PEERS_VALUE).ok().flatten().unwrap_or_default();
     let known: Vec<KnownPeer> = postcard::from_bytes(&stored).unwrap_or_default();
     let settings = ChordSettings {
         entry_points: config.entry_points.clone(),
+        entry_name: entry_name(ENTRY_NAME),
+        rendezvous_nodes: config.rendezvous(),
         local_network: config.local_network,
         advertise: config.advertise.clone(),
         ring: ring_settings(config),
+        rendezvous: rendezvous_use(rendezvous),
         setting_out,
     };
     let start = |port| {
@@ -335,6 +530,24 @@ fn start_chord(
         )
     };
     Ok(on_a_free_port(config.port, start)?)
+}
+
+fn rendezvous_use(switch: Switch) -> RendezvousUse {
+    match switch {
+        Switch::On => RendezvousUse::Allowed,
+        Switch::Off => RendezvousUse::Forbidden,
+    }
+}
+
+fn entry_name(name: Option<&str>) -> Option<EntryPoint> {
+    let name = name.map(str::trim).filter(|name| !name.is_empty())?;
+    match name.parse() {
+        Ok(entry) => Some(entry),
+        Err(error) => {
+            tracing::error!(%error, "the name that this program was built with is not used");
+            None
+        }
+    }
 }
 
 fn ring_settings(config: &NetworkConfig) -> RingSettings {
@@ -403,10 +616,16 @@ fn transport_settings(config: &NetworkConfig, port: u16) -> TransportSettings {
     } else {
         AddressPolicy::Global
     };
+    let effort = if config.is_private {
+        Effort::NONE
+    } else {
+        Effort::IDENTITY
+    };
     TransportSettings {
         network: config.name.clone(),
         listen,
         addresses,
+        effort,
         ..TransportSettings::default()
     }
 }
@@ -427,6 +646,15 @@ impl From<RingStanding> for NetworkState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_may_be_built_with_a_name() {
+        assert_eq!(entry_name(None), None);
+        assert_eq!(entry_name(Some(" ")), None);
+        assert_eq!(entry_name(Some("not a name")), None);
+        let name = entry_name(Some("entry.example.org"));
+        assert_eq!(name.unwrap().to_string(), "entry.example.org:27643");
+    }
 
     #[test]
     fn the_address_that_most_name_is_own_and_so_is_every_one_that_several_name() {

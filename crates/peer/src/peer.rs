@@ -3,9 +3,9 @@
 use crate::{
     api::{self, Access, ApiClient},
     clock::now,
-    config::{Config, Consent},
+    config::{Config, Consent, FreshnessConfig, SeedListError},
     crawler::{
-        Crawler, Inbox, Limits, Parts, SwarmParts, UsualSizes,
+        Crawler, Inbox, Limits, Parts, RevisitSettings, SwarmParts, UsualSizes,
         admitter::{AdmitError, Admitter},
         finding::Finding,
         writer::Writer,
@@ -26,33 +26,45 @@ use crate::{
         status::{State, Status},
     },
     sink::Sink,
+    sowing::sow_when_empty,
     swarm::{
         addresses::clocks::AddressClocks,
         content::ring_index::{self, RingIndex},
         lending::borrowed::BorrowedDomains,
-        links::courier::Courier,
+        links::{courier::Courier, sent_log::SentLog},
         orders::Orders,
-        replicas::{puller::Puller, sweep::Sweeper, takeover::Takeover},
+        replicas::{provenance::Provenance, puller::Puller, sweep::Sweeper, takeover::Takeover},
         rights::Rights,
         service::{Answering, PeerService},
         tenancy::Tenancy,
+        trust::{
+            book::{Openness, TrustBook},
+            checker::{Checker, Checks, MAX_WISHES, Wish},
+            held_links::HeldLinks,
+            trusted_ring::TrustedRing,
+        },
     },
     volunteer::{
         absence::Absence,
         home_watch::HomeWatch,
+        line::Line,
         measure,
+        membership::{Membership, MembershipError},
         preferences_file::{PreferencesError, PreferencesFile},
+        start_list::{SeedOrigin, StartList},
         steward::Steward,
     },
 };
-use apoidea_crawl::{Clock, Frontier, FrontierConfig, Home, PrivatePace, Refusals, politeness};
+use apoidea_crawl::{
+    Bounds, Clock, Frontier, FrontierConfig, Home, PrivatePace, Refusals, politeness,
+};
 use apoidea_fetch::{Fetcher, Gaps, ResolveError, Resolver, SetupError, Throttle};
 use apoidea_governor::{
-    Preferences, SnoozeFor,
+    Preferences,
     sensors::{self, Senses},
 };
-use apoidea_model::PeerId;
-use apoidea_overlay::{ArcChange, SettingOut};
+use apoidea_model::{PageUrl, PeerId};
+use apoidea_overlay::{ArcChange, Overlay, SettingOut, Signer};
 use apoidea_store::{
     OpenError, Store,
     archive::{self, Archive, ArchiveError, Reader},
@@ -101,6 +113,7 @@ pub struct Peer {
     memory: JoinHandle<()>,
     service: Arc<PeerService>,
     swarm: Vec<AbortOnDrop>,
+    sowing: Option<JoinHandle<()>>,
     governing: [JoinHandle<()>; 4],
     writer: thread::JoinHandle<()>,
     announcement: Announcement,
@@ -143,6 +156,12 @@ pub enum StartError {
     /// The volunteer's preferences cannot be used.
     #[error(transparent)]
     Preferences(#[from] PreferencesError),
+    /// The network that the volunteer chose cannot be used.
+    #[error(transparent)]
+    Membership(#[from] MembershipError),
+    /// The list of seeds cannot be used.
+    #[error(transparent)]
+    Seeds(#[from] SeedListError),
     /// A file of the data folder cannot be used.
     #[error("{0}")]
     Files(String),
@@ -156,8 +175,13 @@ impl From<AdmitError> for StartError {
 
 impl Peer {
     /// Starts a peer with its memory in `folder`, recovering from however the last run ended.
-    pub async fn start(config: Config, folder: &Path) -> Result<Self, StartError> {
+    pub async fn start(mut config: Config, folder: &Path) -> Result<Self, StartError> {
         let store = Store::open(folder, Default::default())?;
+        if let Some(membership) = Membership::load(folder)? {
+            membership.apply(&mut config.network);
+        }
+        let start_list = StartList::new(config.crawl.seeds.clone(), folder);
+        let seeds = start_list.read()?;
         let archive = open_archive(&config, &store, folder)?;
         let listener = listen(config.api.port).await?;
         let address = listener.local_addr().map_err(|source| StartError::Listen {
@@ -166,6 +190,11 @@ impl Peer {
         })?;
         let access = Access::open(folder, address.port());
         let access = Arc::new(access.map_err(|error| StartError::Files(error.to_string()))?);
+        let throttle = Arc::new(Throttle::new());
+        let steward = Arc::new(steward(&config, folder, throttle.clone())?);
+        if config.consent == Consent::Awaited {
+            steward.await_consent().await?;
+        }
         let service = Arc::new(PeerService::default());
         let network = Arc::new(Network::start(
             &config.network,
@@ -173,8 +202,17 @@ impl Peer {
             store.clone(),
             service.clone(),
             setting_out(&config),
+            steward.preferences().rendezvous,
         )?);
-        let overlay = network.overlay();
+        let openness = match network.is_open() {
+            true => Openness::Open,
+            false => Openness::Listed,
+        };
+        let book = TrustBook::open(store.clone(), openness).map_err(AdmitError::from)?;
+        let book = Arc::new(book);
+        let ring_changes = network.overlay().arc_changes();
+        let trusted_ring = Arc::new(TrustedRing::new(network.overlay(), book.clone()));
+        let overlay: Arc<dyn Overlay> = trusted_ring.clone();
         let changes = overlay.arc_changes();
         let tenancy = Arc::new(Tenancy::new(overlay.clone()));
         let (news, facts) = mpsc::channel(ring_index::MAX_NEWS);
@@ -187,11 +225,6 @@ impl Peer {
             local: index.clone(),
             prover: prover.clone(),
         };
-        let throttle = Arc::new(Throttle::new());
-        let steward = Arc::new(steward(&config, folder, throttle.clone())?);
-        if config.consent == Consent::Awaited {
-            steward.snooze(Some(SnoozeFor::UntilResumed)).await?;
-        }
         let (findings, inbox) = mpsc::unbounded_channel();
         let home = Home::default();
         let work = Arc::new(page_work(
@@ -203,10 +236,12 @@ impl Peer {
             throttle.clone(),
             sink(&findings, |news| Finding::Page(Box::new(news))),
         )?);
+        let line = Arc::new(Line::new(work.resolver.clone()));
         let watch = HomeWatch {
             home: home.clone(),
             resolver: work.resolver.clone(),
             network: network.clone(),
+            line: line.clone(),
         };
         watch.look().await;
         let admitter = admitter(&config, &home, &store, overlay.me())?;
@@ -220,7 +255,7 @@ impl Peer {
             feed,
         )
         .map_err(|error| StartError::Files(format!("cannot start a thread: {error}")))?;
-        let (reporter, status) = Reporter::new(now(), network.clone(), steward.clone());
+        let (reporter, status) = Reporter::new(now(), network.clone(), steward.clone(), line);
         let (commands, command_inbox) = mpsc::channel(MAX_COMMANDS);
         let (orders, order_inbox) = mpsc::channel(MAX_COMMANDS);
         let orders = Orders(orders);
@@ -231,25 +266,45 @@ impl Peer {
             overlay: overlay.clone(),
             tenancy: tenancy.clone(),
             puller: Puller::default(),
+            provenance: Arc::new(Provenance::new(network.signer().clone())),
             courier: Arc::new(Notify::new()),
             sweep: Arc::new(Notify::new()),
             clocks: Arc::new(AddressClocks::new(private_pace(&config))),
             findings: findings.clone(),
+        };
+        let (wishes, checks) = mpsc::channel(MAX_WISHES);
+        let checking = Checking {
+            checks: Checks(wishes),
+            held: Arc::new(HeldLinks::new(
+                overlay.clone(),
+                store.clone(),
+                orders.clone(),
+                book.clone(),
+            )),
+            book: book.clone(),
+            signer: network.signer().clone(),
         };
         service.open(Answering {
             overlay: overlay.clone(),
             store: store.clone(),
             orders: orders.clone(),
             rights: Rights::new(overlay.clone()),
+            budgets: Default::default(),
             tenancy: tenancy.clone(),
             index,
             puller: swarm.puller.clone(),
+            provenance: swarm.provenance.clone(),
             prover,
             large: Default::default(),
             leaving: Default::default(),
             clocks: swarm.clocks.clone(),
+            signer: network.signer().clone(),
+            held: checking.held.clone(),
+            checks: checking.checks.clone(),
         });
-        let mut swarm_tasks = start_swarm(&swarm, &store, &orders, changes);
+        let mut swarm_tasks = start_swarm(&swarm, &store, &orders, &checking, changes)?;
+        swarm_tasks.push(tokio::spawn(trusted_ring.run(ring_changes)));
+        swarm_tasks.push(checking.start(&swarm, &store, &orders, checks));
         swarm_tasks.push(tokio::spawn(ring_index::spread_news(overlay, facts)));
         let crawler = Crawler::recover(Parts {
             frontier: Frontier::new(frontier_config(&config)),
@@ -271,6 +326,7 @@ impl Peer {
                 steward: steward.clone(),
                 usual: usual_sizes(&config),
             },
+            revisits: revisit_settings(&config),
             borrowed: borrowed.clone(),
             swarm,
         })?;
@@ -284,7 +340,10 @@ impl Peer {
             borrowed,
             tenancy,
             network: network.clone(),
+            book,
             steward: steward.clone(),
+            start_list,
+            folder: folder.to_owned(),
             goodbye: CancellationToken::new(),
         };
         let absence = Absence {
@@ -304,6 +363,11 @@ impl Peer {
             tokio::spawn(watch.run(stop.child_token())),
         ];
         let announcement = Announcement::write(folder, address)?;
+        // Seeds that somebody named are sown at every start. The others are for the open web only.
+        let is_named = seeds.origin == SeedOrigin::Settings;
+        let may_sow = !is_named && config.crawl.only.is_empty();
+        let sowing =
+            may_sow.then(|| tokio::spawn(sow_when_empty(handle.clone(), stop.child_token())));
         let peer = Peer {
             api: tokio::spawn(api::serve(
                 listener,
@@ -315,6 +379,7 @@ impl Peer {
             memory: tokio::spawn(remember_peers(network, stop.child_token())),
             service,
             swarm: stop_with(swarm_tasks),
+            sowing,
             governing,
             handle,
             address,
@@ -324,7 +389,9 @@ impl Peer {
             writer: writer_thread,
             announcement,
         };
-        peer.seed(&config).await;
+        if is_named {
+            peer.seed(seeds.urls).await;
+        }
         Ok(peer)
     }
 
@@ -376,6 +443,9 @@ impl Peer {
             .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
         drop(stillness);
         let _ = self.memory.await;
+        if let Some(sowing) = self.sowing {
+            let _ = sowing.await;
+        }
         for task in self.governing {
             let _ = task.await;
         }
@@ -393,11 +463,11 @@ impl Peer {
         last
     }
 
-    async fn seed(&self, config: &Config) {
-        if config.crawl.seeds.is_empty() {
+    async fn seed(&self, urls: Vec<PageUrl>) {
+        if urls.is_empty() {
             return;
         }
-        match self.handle.seed(config.crawl.seeds.clone()).await {
+        match self.handle.seed(urls).await {
             Ok(Ok(seeded)) => {
                 for (url, why) in seeded.refused {
                     tracing::warn!(%url, why, "the seed is refused");
@@ -445,8 +515,9 @@ fn start_swarm(
     swarm: &SwarmParts,
     store: &Store,
     orders: &Orders,
+    checking: &Checking,
     changes: Receiver<ArcChange>,
-) -> Vec<JoinHandle<()>> {
+) -> Result<Vec<JoinHandle<()>>, StartError> {
     let sweeper = Sweeper {
         overlay: swarm.overlay.clone(),
         store: store.clone(),
@@ -461,6 +532,7 @@ fn start_swarm(
         tenancy: swarm.tenancy.clone(),
         orders: orders.clone(),
         sweeper: sweeper.clone(),
+        provenance: swarm.provenance.clone(),
     };
     let courier = Courier {
         overlay: swarm.overlay.clone(),
@@ -468,14 +540,45 @@ fn start_swarm(
         orders: orders.clone(),
         delivered: sink(&swarm.findings, Finding::Delivered),
         bell: swarm.courier.clone(),
+        sent: SentLog::open(store).map_err(AdmitError::from)?,
+        checks: checking.checks.clone(),
+        signer: checking.signer.clone(),
+        absences: Default::default(),
     };
     let puller = swarm.puller.clone();
-    vec![
+    Ok(vec![
         tokio::spawn(puller.run(swarm.overlay.clone(), orders.clone())),
         tokio::spawn(sweeper.run()),
         tokio::spawn(takeover.run(changes)),
         tokio::spawn(courier.run()),
-    ]
+    ])
+}
+
+/// The parts that check the work of others.
+struct Checking {
+    checks: Checks,
+    held: Arc<HeldLinks>,
+    book: Arc<TrustBook>,
+    signer: Signer,
+}
+
+impl Checking {
+    fn start(
+        self,
+        swarm: &SwarmParts,
+        store: &Store,
+        orders: &Orders,
+        wishes: mpsc::Receiver<Wish>,
+    ) -> JoinHandle<()> {
+        let checker = Checker {
+            overlay: swarm.overlay.clone(),
+            store: store.clone(),
+            orders: orders.clone(),
+            book: self.book,
+            held: self.held,
+        };
+        tokio::spawn(checker.run(wishes))
+    }
 }
 
 /// A task that ends with the peer.
@@ -612,6 +715,28 @@ pub(crate) fn admitter(
         me,
         now(),
     )?)
+}
+
+/// Only a peer with private networks may come back sooner, and only there.
+pub(crate) fn revisit_settings(config: &Config) -> RevisitSettings {
+    let FreshnessConfig {
+        revisit_share,
+        private_least_ms,
+        private_most_ms,
+    } = &config.freshness;
+    let bounds = match config.crawl.private_networks.is_empty() {
+        true => Bounds::GLOBAL,
+        false => Bounds {
+            least: private_least_ms.as_millis(),
+            most: private_most_ms
+                .as_millis()
+                .max(private_least_ms.as_millis()),
+        },
+    };
+    RevisitSettings {
+        share: revisit_share.value() as f64,
+        bounds,
+    }
 }
 
 pub(crate) fn usual_sizes(config: &Config) -> UsualSizes {

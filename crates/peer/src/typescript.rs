@@ -6,15 +6,17 @@
 //! apoidea-peer typescript` writes it anew.
 
 use crate::{
-    Attention, Country, DomainRow, DomainStatus, Help, Hour, NetworkState, NetworkStatus, Note,
-    OpenLink, PageEvent, PageOutcome, RefusalRequest, RefusedSeed, RobotsStatus, Role, SeedAnswer,
-    SeedRequest, State, Status, StopReason, Topic, Totals, Usage, Whereabouts,
+    Attention, Country, DomainRow, DomainStatus, Door, EntryState, EntryStatus, EntryWay, FoundLie,
+    Help, Hour, InviteAnswer, InviteContents, InviteRequest, JoinRequest, Joined, LieKind, Missing,
+    NetworkState, NetworkStatus, Note, OpenLink, OpenedInvite, PageEvent, PageOutcome,
+    RefusalRequest, RefusedSeed, RobotsStatus, Role, SeedAnswer, SeedOrigin, SeedRequest, Standing,
+    StartSeeds, StartSeedsRequest, State, Status, StopReason, Topic, Totals, Usage, Whereabouts,
 };
 use apoidea_governor::{
     Allowance, Day, Desktop, Metering, Pace, Power, Preferences, Preset, Priority, Profile, Range,
     Readings, Reason, Run, Schedule, Screen, Switch, Toward, WhileInUse,
 };
-use apoidea_overlay::{Capabilities, Dialler, KindTotals, PeerView, Traffic};
+use apoidea_overlay::{Capabilities, Dialler, KindTotals, PeerView, Reachability, Traffic};
 use std::{env, fs, path::Path};
 use ts_rs::{Config, TS};
 
@@ -36,6 +38,11 @@ fn generated() -> String {
         Status,
         State,
         Attention,
+        Door,
+        Missing,
+        EntryStatus,
+        EntryWay,
+        EntryState,
         Totals,
         Usage,
         PageEvent,
@@ -51,6 +58,10 @@ fn generated() -> String {
         Topic,
         NetworkState,
         NetworkStatus,
+        Reachability,
+        Standing,
+        FoundLie,
+        LieKind,
         PeerView,
         Dialler,
         Capabilities,
@@ -61,6 +72,15 @@ fn generated() -> String {
         SeedRequest,
         SeedAnswer,
         RefusedSeed,
+        StartSeeds,
+        SeedOrigin,
+        StartSeedsRequest,
+        InviteAnswer,
+        InviteContents,
+        InviteRequest,
+        OpenedInvite,
+        JoinRequest,
+        Joined,
         RefusalRequest,
         OpenLink,
         Preferences,

@@ -3,12 +3,17 @@ import { key } from "./key";
 import type {
   DomainRow,
   Hour,
+  InviteAnswer,
+  InviteContents,
+  Joined,
   NetworkStatus,
   Note,
+  OpenedInvite,
   PageEvent,
   Preferences,
   Range,
   SeedAnswer,
+  StartSeeds,
   Status,
   Whereabouts,
 } from "./model";
@@ -69,6 +74,15 @@ export const peer = {
   prefer: (changes: Record<string, unknown>) =>
     ask<Preferences>("PUT", "/api/preferences", changes),
   seed: (urls: string[]) => ask<SeedAnswer>("POST", "/api/seeds", { urls }),
+  /** The list where a crawl that knows nothing begins; one URL a line to change it. */
+  startSeeds: () => ask<StartSeeds>("GET", "/api/seeds"),
+  changeStartSeeds: (text: string) => ask<StartSeeds>("PUT", "/api/seeds", { text }),
+  resetStartSeeds: () => ask<StartSeeds>("DELETE", "/api/seeds"),
+  invite: () => ask<InviteAnswer>("GET", "/api/invite"),
+  readInvite: (link: string) => ask<InviteContents>("POST", "/api/invite", { link }),
+  /** Takes the invite that was opened outside, if one waits. */
+  openedInvite: () => ask<OpenedInvite>("DELETE", "/api/invite"),
+  join: (link: string, agreed: boolean) => ask<Joined>("POST", "/api/join", { link, agreed }),
   refusals: () => ask<string[]>("GET", "/api/refusals"),
   refuse: (domain: string) => ask<string[]>("POST", "/api/refusals", { domain }),
   allow: (domain: string) => ask<string[]>("DELETE", "/api/refusals", { domain }),

@@ -45,10 +45,6 @@ domains: number,
  */
 owned_domains: number, 
 /**
- * Domains held in memory now.
- */
-resident_domains: number, 
-/**
  * Fetches under way, those for neighbours among them.
  */
 fetching: number, 
@@ -100,7 +96,32 @@ archive_bytes: number,
 /**
  * Memory in use by the process, in bytes.
  */
-memory_bytes: number, };
+memory_bytes: number, 
+/**
+ * Domains held in memory now.
+ */
+resident_domains: number, 
+/**
+ * Pages that were fetched and are visited again, replicas for others included.
+ */
+known_pages: number, 
+/**
+ * Of these, the pages that have probably not changed since, in percent; none before they were
+ * counted.
+ */
+current_percent: number | null, 
+/**
+ * What a crawl with others lacks, if anything.
+ */
+missing: Missing | null, 
+/**
+ * The ways into the ring, in the order in which they are tried.
+ */
+entry: Array<EntryStatus>, 
+/**
+ * Bytes that the rendezvous has sent and received since the start.
+ */
+rendezvous_bytes: number, };
 
 /**
  * What the peer is doing.
@@ -119,6 +140,63 @@ error: string, } | { "kind": "archive",
  * The cause.
  */
 error: string, } | { "kind": "writer_ended" };
+
+/**
+ * The way to other peers and to the web.
+ */
+export type Door = { 
+/**
+ * What a crawl with others lacks, if anything.
+ */
+missing: Missing | null, 
+/**
+ * The ways into the ring, in the order in which they are tried.
+ */
+entry: Array<EntryStatus>, 
+/**
+ * Bytes that the rendezvous has sent and received since the start.
+ */
+rendezvous_bytes: number, };
+
+/**
+ * What a peer lacks. It goes on by itself as soon as it can.
+ */
+export type Missing = { "kind": "internet" } | { "kind": "name_server" } | { "kind": "touch" } | { "kind": "peers", 
+/**
+ * Ways that were tried.
+ */
+ways: number, };
+
+/**
+ * A way into the ring, and its state.
+ */
+export type EntryStatus = { 
+/**
+ * The way.
+ */
+way: EntryWay, 
+/**
+ * Its state.
+ */
+state: EntryState, 
+/**
+ * Peers or places that were asked last.
+ */
+asked: number, 
+/**
+ * Of these, peers that answered.
+ */
+answered: number, };
+
+/**
+ * A way into the ring.
+ */
+export type EntryWay = "remembered" | "configured" | "name" | "local_network" | "rendezvous";
+
+/**
+ * The state of a way.
+ */
+export type EntryState = "off" | "nothing" | "not_needed" | "trying" | "silent" | "closed" | "found";
 
 /**
  * Counted over all runs.
@@ -165,6 +243,26 @@ put_aside: number,
  */
 disallowed: number, 
 /**
+ * Pages that were visited again.
+ */
+revisits: number, 
+/**
+ * Of these, pages that their servers called unchanged, without sending them.
+ */
+not_modified: number, 
+/**
+ * Of these, pages that read differently.
+ */
+changed: number, 
+/**
+ * Bytes that were not sent so.
+ */
+saved_bytes: number, 
+/**
+ * Sites that called changed pages unchanged, each time that one was found out.
+ */
+liars: number, 
+/**
  * Fetches without a page, by outcome.
  */
 failures: Partial<Record<PageOutcome, number>>, 
@@ -196,7 +294,20 @@ archive_bytes: number,
 /**
  * Memory in use by the process, in bytes.
  */
-memory_bytes: number, };
+memory_bytes: number, 
+/**
+ * Domains held in memory now.
+ */
+resident_domains: number, 
+/**
+ * Pages that were fetched and are visited again, replicas for others included.
+ */
+known_pages: number, 
+/**
+ * Of these, the pages that have probably not changed since, in percent; none before they were
+ * counted.
+ */
+current_percent: number | null, };
 
 /**
  * Something that just happened to a URL, for the list of recent pages and the event stream.
@@ -428,6 +539,18 @@ share: number,
  */
 listens: Array<string>, 
 /**
+ * The addresses under which others see this peer, as far as enough of them agree.
+ */
+seen_at: Array<string>, 
+/**
+ * Can others reach this peer without being called first?
+ */
+reachability: Reachability, 
+/**
+ * How often others refused this peer's seat on the ring: its clock is wrong, or its address.
+ */
+seat_refused: number, 
+/**
  * Who is before this peer on the ring.
  */
 predecessor: string | null, 
@@ -452,6 +575,10 @@ round_trips_ms: { [key in string]: number },
  */
 connected: Array<PeerView>, 
 /**
+ * What this peer found when it checked the work of others, liars first.
+ */
+standings: Array<Standing>, 
+/**
  * Requests and bytes since the start.
  */
 traffic: Traffic, 
@@ -459,6 +586,58 @@ traffic: Traffic,
  * The ring's own messages: kind, sent, received.
  */
 ring_messages: Array<[string, number, number]>, };
+
+/**
+ * Whether others can reach this peer by themselves.
+ */
+export type Reachability = "open" | "unknown" | "not-reachable";
+
+/**
+ * What this peer found when it checked another one's work.
+ */
+export type Standing = { 
+/**
+ * The other peer.
+ */
+peer: string, 
+/**
+ * How often something of its work was checked.
+ */
+checked: number, 
+/**
+ * How often nothing was wrong.
+ */
+right: number, 
+/**
+ * It is distrusted until then.
+ */
+distrusted_until: number | null, 
+/**
+ * What was wrong, oldest first.
+ */
+lies: Array<FoundLie>, };
+
+/**
+ * Something that a peer said and that was not so.
+ */
+export type FoundLie = { 
+/**
+ * About which work.
+ */
+kind: LieKind, 
+/**
+ * How many things were wrong.
+ */
+count: number, 
+/**
+ * When it was found.
+ */
+at: number, };
+
+/**
+ * A kind of lie.
+ */
+export type LieKind = "dropped_links";
 
 /**
  * One connected peer.
@@ -648,6 +827,123 @@ url: string,
 why: string, };
 
 /**
+ * The list of URLs where a crawl that knows nothing begins.
+ */
+export type StartSeeds = { 
+/**
+ * Where the list comes from.
+ */
+origin: SeedOrigin, 
+/**
+ * The URLs, in order.
+ */
+urls: Array<string>, };
+
+/**
+ * Where a list of seeds comes from.
+ */
+export type SeedOrigin = "built_in" | "settings" | "volunteer";
+
+/**
+ * Another list where a crawl that knows nothing begins.
+ */
+export type StartSeedsRequest = { 
+/**
+ * One URL a line; lines that begin with `#` are for people.
+ */
+text: string, };
+
+/**
+ * An invite to this peer's network.
+ */
+export type InviteAnswer = { 
+/**
+ * The link.
+ */
+link: string, 
+/**
+ * The same as a QR code, an SVG picture.
+ */
+svg: string, 
+/**
+ * The same for a terminal.
+ */
+text: string, 
+/**
+ * The network, and the peers that it names.
+ */
+contents: InviteContents, };
+
+/**
+ * A look into an invite.
+ */
+export type InviteContents = { 
+/**
+ * The network's name.
+ */
+network: string, 
+/**
+ * Is it a private network?
+ */
+is_private: boolean, 
+/**
+ * Is it the network that this peer is in?
+ */
+is_own: boolean, 
+/**
+ * Addresses of its peers, some for each.
+ */
+peers: string[][], };
+
+/**
+ * An invite to look into.
+ */
+export type InviteRequest = { 
+/**
+ * The link, as it was pasted.
+ */
+link: string, };
+
+/**
+ * An invite that was opened outside the dashboard, as by a click in a mail.
+ */
+export type OpenedInvite = { 
+/**
+ * The link, if one waits.
+ */
+link: string | null, };
+
+/**
+ * An invite to follow.
+ */
+export type JoinRequest = { 
+/**
+ * The link, as it was pasted.
+ */
+link: string, 
+/**
+ * Has the volunteer agreed to go to another network?
+ */
+agreed: boolean, };
+
+/**
+ * What became of an invite.
+ */
+export type Joined = { "kind": "called", 
+/**
+ * Peers that it names.
+ */
+peers: number, 
+/**
+ * Of these, peers that answered.
+ */
+answered: number, } | { "kind": "next_start", 
+/**
+ * The network's name.
+ */
+network: string, };
+
+/**
  * A domain that this volunteer does not want to crawl, with everything below it.
  */
 export type RefusalRequest = { 
@@ -748,6 +1044,10 @@ priority: Priority,
  * is never.
  */
 leave_after_seconds: number, 
+/**
+ * May peers be looked for, and this one announced, in BitTorrent's public DHT?
+ */
+rendezvous: Switch, 
 /**
  * What concerns the tray app alone.
  */

@@ -1,6 +1,27 @@
 import { describe, expect, it } from "vitest";
-import type { DomainStatus, NetworkState, PageOutcome, RobotsStatus } from "../api/model";
-import { attention, domain, network, outcome, pause, robots, sentence } from "./words";
+import type {
+  DomainStatus,
+  EntryStatus,
+  Missing,
+  NetworkState,
+  PageOutcome,
+  RobotsStatus,
+  Standing,
+} from "../api/model";
+import {
+  attention,
+  checked,
+  domain,
+  entry,
+  entryWay,
+  lie,
+  missing,
+  network,
+  outcome,
+  pause,
+  robots,
+  sentence,
+} from "./words";
 
 const NOW = 1_000_000;
 const MINUTE = 60_000;
@@ -16,6 +37,20 @@ describe("words", () => {
   ])("says of a domain that is %j: %s", (status, text) => {
     expect(domain(status, NOW)).toBe(text);
   });
+  it("says what was found of another peer's work", () => {
+    const standing: Standing = {
+      peer: "ab",
+      checked: 412,
+      right: 1,
+      distrusted_until: null,
+      lies: [],
+    };
+    expect(checked(standing)).toBe("checked 412 times, right once");
+    expect(lie(standing)).toBe("");
+    const at = Date.UTC(2026, 4, 12, 12);
+    const liar = { ...standing, lies: [{ kind: "dropped_links" as const, count: 37, at }] };
+    expect(lie(liar)).toBe("dropped 37 links on 12 May");
+  });
   it.each<[RobotsStatus, string]>([
     [{ kind: "not_asked" }, "not asked yet"],
     [{ kind: "silent", until: NOW + 3 * MINUTE }, "does not answer; asked again in 3 min"],
@@ -24,6 +59,25 @@ describe("words", () => {
     [{ kind: "left_to_owner" }, "heeded by its owner"],
   ])("says of a robots.txt that is %j: %s", (status, text) => {
     expect(robots(status, NOW)).toBe(text);
+  });
+  it.each<[Missing, string]>([
+    [{ kind: "internet" }, "There is no Internet connection"],
+    [{ kind: "name_server" }, "The name servers do not answer"],
+    [{ kind: "touch" }, "Cut off from the other peers; they may crawl in its place"],
+    [{ kind: "peers", ways: 1 }, "Nobody was found yet, 1 way tried"],
+    [{ kind: "peers", ways: 3 }, "Nobody was found yet, 3 ways tried"],
+  ])("says what is missing with %j: %s", (lack, text) => {
+    expect(missing(lack)).toBe(text);
+  });
+  it.each<[EntryStatus, string]>([
+    [{ way: "remembered", state: "nothing", asked: 0, answered: 0 }, "none known"],
+    [{ way: "configured", state: "silent", asked: 2, answered: 0 }, "none of 2 answers"],
+    [{ way: "local_network", state: "silent", asked: 0, answered: 0 }, "nobody answers"],
+    [{ way: "rendezvous", state: "nothing", asked: 0, answered: 0 }, "nobody is there"],
+    [{ way: "rendezvous", state: "found", asked: 5, answered: 1 }, "1 of 5 answered"],
+  ])("says of a way that is %j: %s", (status, text) => {
+    expect(entry(status)).toBe(text);
+    expect(entryWay(status.way)).not.toBe("");
   });
   it.each<[PageOutcome, string]>([
     ["page", "page"],

@@ -2,13 +2,18 @@
 import type {
   Attention,
   DomainStatus,
+  EntryStatus,
+  EntryWay,
+  LieKind,
+  Missing,
   NetworkState,
   PageOutcome,
   RobotsStatus,
   Role,
+  Standing,
   StopReason,
 } from "../api/model";
-import { span, whole } from "./format";
+import { counted, day, span, whole } from "./format";
 
 const STOPPED: Record<StopReason, string> = {
   forbidden: "it forbids us",
@@ -48,6 +53,24 @@ export function robots(status: RobotsStatus, now: number): string {
     case "left_to_owner":
       return "heeded by its owner";
   }
+}
+
+const LIES: Record<LieKind, string> = { dropped_links: "dropped" };
+
+/** How often another peer's work was checked, and how often nothing was wrong. */
+export function checked({ checked, right }: Standing): string {
+  return `checked ${times(checked)}, right ${times(right)}`;
+}
+
+/** The last thing that a peer said and that was not so; nothing if there is none. */
+export function lie({ lies }: Standing): string {
+  const last = lies.at(-1);
+  if (!last) return "";
+  return `${LIES[last.kind]} ${counted(last.count, "link")} on ${day(last.at)}`;
+}
+
+function times(count: number): string {
+  return count === 1 ? "once" : `${whole(count)} times`;
 }
 
 /** The pause between two requests to a domain, where one is known. */
@@ -96,6 +119,53 @@ export function network(state: NetworkState): string {
       return `member of a ring of about ${whole(state.peers)} peers`;
     case "fixed":
       return `member of a fixed network of ${whole(state.peers)} peers, ${whole(state.down)} of them down`;
+  }
+}
+
+/** What the peer lacks; it goes on by itself as soon as it can. */
+export function missing(missing: Missing): string {
+  switch (missing.kind) {
+    case "internet":
+      return "There is no Internet connection";
+    case "name_server":
+      return "The name servers do not answer";
+    case "touch":
+      return "Cut off from the other peers; they may crawl in its place";
+    case "peers":
+      return `Nobody was found yet, ${missing.ways} ${missing.ways === 1 ? "way" : "ways"} tried`;
+  }
+}
+
+const WAYS: Record<EntryWay, string> = {
+  remembered: "Peers of the last run",
+  configured: "Entry points of the settings",
+  name: "The program's own entry point",
+  local_network: "Local network",
+  rendezvous: "BitTorrent's DHT",
+};
+
+/** A way to other peers. */
+export function entryWay(way: EntryWay): string {
+  return WAYS[way];
+}
+
+/** How a way to other peers went. */
+export function entry(status: EntryStatus): string {
+  switch (status.state) {
+    case "off":
+      return "off";
+    case "nothing":
+      return status.way === "rendezvous" ? "nobody is there" : "none known";
+    case "not_needed":
+      return "not needed so far";
+    case "trying":
+      return "being tried…";
+    case "silent":
+      return status.asked === 0 ? "nobody answers" : `none of ${whole(status.asked)} answers`;
+    case "closed":
+      return "cannot be reached";
+    case "found":
+      return `${whole(status.answered)} of ${whole(status.asked)} answered`;
   }
 }
 

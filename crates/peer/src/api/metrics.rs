@@ -42,6 +42,36 @@ fn render(status: &Status) -> String {
             totals.put_aside,
         ),
         (
+            "revisits_total",
+            "counter",
+            "Pages that were visited again.",
+            totals.revisits,
+        ),
+        (
+            "not_modified_total",
+            "counter",
+            "Pages that their servers called unchanged, without sending them.",
+            totals.not_modified,
+        ),
+        (
+            "changed_pages_total",
+            "counter",
+            "Pages that read differently when they were visited again.",
+            totals.changed,
+        ),
+        (
+            "saved_bytes_total",
+            "counter",
+            "Bytes that were not sent, since their pages had not changed.",
+            totals.saved_bytes,
+        ),
+        (
+            "known_pages",
+            "gauge",
+            "Pages that are visited again.",
+            status.usage.known_pages,
+        ),
+        (
             "links_total",
             "counter",
             "Links found on pages.",
@@ -71,7 +101,7 @@ fn render(status: &Status) -> String {
             "resident_domains",
             "gauge",
             "Domains held in memory.",
-            status.resident_domains,
+            status.usage.resident_domains,
         ),
         ("fetches", "gauge", "Fetches under way.", status.fetching),
         (

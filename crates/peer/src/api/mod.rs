@@ -11,16 +11,20 @@ mod events;
 mod guard;
 mod hello;
 pub(crate) mod history;
+mod invites;
 pub(crate) mod journal;
 mod limits;
 mod metrics;
 pub(crate) mod places;
+mod seeds;
 mod token;
 
 pub use access::Access;
 pub use client::{ApiClient, AskError, FindError};
 pub use connections::API_IDLE;
+pub use invites::{InviteAnswer, InviteContents, InviteRequest, JoinRequest, OpenedInvite};
 pub use limits::SnoozeRequest;
+pub use seeds::{RefusedSeed, SeedAnswer, SeedRequest, StartSeedsRequest};
 
 use guard::Guard;
 
@@ -30,11 +34,11 @@ use crate::{
         journal::{Journal, Note, Topic},
         places::{Places, Whereabouts},
     },
-    handle::{Handle, SeedReceipt, Stopped},
+    handle::{Handle, Stopped},
     network::NetworkStatus,
     report::status::{DomainRow, PageEvent, Status},
 };
-use apoidea_model::{Domain, InvalidDomain, PageUrl, PeerId};
+use apoidea_model::{Domain, InvalidDomain, PeerId};
 use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, Query, State, rejection::JsonRejection},
@@ -64,6 +68,7 @@ struct Api {
     history: History,
     journal: Journal,
     places: Arc<Places>,
+    opened: invites::Opened,
 }
 
 /// Serves the API until cancelled.
@@ -88,6 +93,7 @@ pub async fn serve(
         history,
         journal,
         places,
+        opened: Default::default(),
     });
     connections::serve(listener, router, stop).await;
 }
@@ -96,7 +102,8 @@ fn router(api: Api) -> Router {
     let private = Router::new()
         .route("/api/status", get(status))
         .route(access::EVENTS_PATH, get(events::stream))
-        .route("/api/seeds", post(seed))
+        .merge(seeds::routes())
+        .merge(invites::routes())
         .route("/api/domains", get(domains))
         .route("/api/pages", get(pages))
         .route("/api/history", get(history))
@@ -156,68 +163,6 @@ impl From<JsonRejection> for Problem {
 
 async fn status(State(api): State<Api>) -> Json<Status> {
     Json(api.handle.status())
-}
-
-/// URLs to begin from.
-#[derive(Debug, Serialize, Deserialize, ts_rs::TS)]
-#[serde(deny_unknown_fields)]
-pub struct SeedRequest {
-    /// As typed by a person; each is checked on its own.
-    pub urls: Vec<String>,
-}
-
-/// What became of the seeds.
-#[derive(Debug, Serialize, Deserialize, ts_rs::TS)]
-pub struct SeedAnswer {
-    /// Accepted and durable (seen ones count too: they are in the crawl already).
-    pub accepted: u64,
-    /// Refused, each with the reason.
-    pub refused: Vec<RefusedSeed>,
-}
-
-/// A seed that cannot be crawled.
-#[derive(Debug, Serialize, Deserialize, ts_rs::TS)]
-pub struct RefusedSeed {
-    /// As given.
-    pub url: String,
-    /// What is wrong with it.
-    pub why: String,
-}
-
-async fn seed(
-    State(api): State<Api>,
-    request: Result<Json<SeedRequest>, JsonRejection>,
-) -> Result<Json<SeedAnswer>, Problem> {
-    let Json(request) = request?;
-    let mut answer = SeedAnswer {
-        accepted: 0,
-        refused: Vec::new(),
-    };
-    let mut urls = Vec::new();
-    for text in request.urls {
-        match PageUrl::parse(&text) {
-            Ok(url) => urls.push(url),
-            Err(error) => answer.refused.push(RefusedSeed {
-                url: text,
-                why: error.to_string(),
-            }),
-        }
-    }
-    let seeded = api.handle.seed(urls).await?;
-    let SeedReceipt { accepted, refused } =
-        seeded.map_err(|why| Problem(StatusCode::INSUFFICIENT_STORAGE, why.to_string()))?;
-    answer.accepted = accepted;
-    api.journal.note(
-        Topic::Owner,
-        format!("You added {accepted} URLs to begin from"),
-    );
-    answer
-        .refused
-        .extend(refused.into_iter().map(|(url, why)| RefusedSeed {
-            url: url.into(),
-            why,
-        }));
-    Ok(Json(answer))
 }
 
 /// Which domains to list.

@@ -136,6 +136,11 @@ impl LocalIndex {
     /// Judges one after the other, so that of two equal pages in one batch the first wins. What
     /// cannot be read or remembered counts as new: a copy too many is better than a page lost.
     pub(crate) fn judge_now(&self, sights: &[Sighting]) -> Vec<Verdict> {
+        self.judge_at_most(sights, u64::MAX)
+    }
+
+    /// The same, but no more than so many new facts are remembered.
+    pub(crate) fn judge_at_most(&self, sights: &[Sighting], mut room: u64) -> Vec<Verdict> {
         let _turn = lock(&self.turn);
         let mut verdicts = Vec::with_capacity(sights.len());
         let mut commit = Commit::new();
@@ -151,7 +156,8 @@ impl LocalIndex {
                 }),
                 None => self.store.fact(&sight.content).ok().flatten(),
             };
-            if fact.is_none() {
+            if fact.is_none() && room > 0 {
+                room -= 1;
                 commit.put_fact(&sight.content, sight.fact());
                 let _ = self.news.try_send((sight.content, sight.fact()));
             }

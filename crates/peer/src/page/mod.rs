@@ -291,6 +291,10 @@ impl PageWork {
             digest,
             time: now(),
         };
+        if judge::is_feed(&page.response.headers) {
+            // The link did not tell.
+            page.pending.target = Target::Sitemap;
+        }
         if page.pending.target == Target::Sitemap {
             return Ok(self.processor.read_sitemap(&page));
         }
@@ -318,7 +322,7 @@ impl PageWork {
 
     /// Takes in a server's word that a page has not changed.
     fn not_modified(&self, pending: Pending, response: Response) -> Result<ProcessedPage, Lost> {
-        let content = pending.visit.previous().ok_or(Lost)?.content;
+        pending.visit.previous().ok_or(Lost)?;
         let page = FetchedPage {
             pending,
             body: Body {
@@ -326,7 +330,8 @@ impl PageWork {
                 extent: response.extent,
             },
             response,
-            content,
+            // Nothing came: the mark of the last visit stays.
+            content: ContentHash::from_bytes([0; 32]),
             digest: None,
             time: now(),
         };
@@ -382,7 +387,7 @@ impl PageWork {
 /// Is the content of a page that of its last visit, and does the archive have it from there?
 fn is_captured(visit: &Visit, content: &ContentHash) -> bool {
     let previous = visit.previous();
-    previous.is_some_and(|last| last.content == *content && last.captured.is_some())
+    previous.is_some_and(|last| last.content.is_of(content) && last.captured.is_some())
 }
 
 /// IPv4 first, since home networks often pretend to have IPv6; the next one after each failure.
@@ -405,6 +410,6 @@ fn effort(answer: &Result<Response, FetchError>) -> Effort {
 pub(crate) fn resolve_failure(error: &ResolveError) -> Failure {
     match error {
         ResolveError::Refused(_) => Failure::PrivateAddress,
-        ResolveError::Unresolved(_) => Failure::Dns,
+        ResolveError::Unresolved(_) | ResolveError::Silent => Failure::Dns,
     }
 }

@@ -4,20 +4,25 @@ use crate::lock::lock;
 use crate::page::{
     content::Verdict,
     recent_links::RecentLinks,
-    visited::{Kept, Visited},
+    visited::{Kept, Told, Visited},
 };
-use apoidea_crawl::{Directives, Extracted, Permission, Sitemap, extract};
+use apoidea_crawl::{Directives, Extracted, Permission, Sitemap, extract_with_text};
 use apoidea_fetch::{
     RequestHead, Response,
     body::{Body, Extent},
 };
 use apoidea_model::{
-    ContentHash, CrawlId, Link, PageUrl, PeerId, Pending, Target, Time, Validators, Visit,
+    ContentHash, ContentMark, CrawlId, Link, PageUrl, PeerId, Pending, Target, Time, Validators,
+    Visit,
 };
 use apoidea_store::archive::{Capture, CaptureKind, EncodedRecords, Encoder, Head, Truncation};
 use reqwest::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED};
 use serde::{Deserialize, Serialize};
-use std::{ops::BitAnd, sync::Mutex};
+use std::{ops::BitAnd, sync::Mutex, time::Duration};
+
+/// Changes that one reading of a list tells at most.
+const MAX_HINTS: usize = 5_000;
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// A page that was fetched and decoded.
 #[derive(Debug)]
@@ -43,12 +48,18 @@ pub(crate) struct ProcessedPage {
     pub records: Option<EncodedRecords>,
     /// The page.
     pub url: PageUrl,
+    /// Links followed from a seed to it.
+    pub depth: u16,
+    /// The kind of document that it is.
+    pub target: Target,
     /// The crawl of the page, and so of all its links.
     pub crawl: CrawlId,
     /// The visit that this was.
     pub visit: Visit,
-    /// The facts for the next visit; none for a list of pages.
+    /// The facts for the next visit.
     pub visited: Option<Visited>,
+    /// Pages that a list says have changed, with the time that it names.
+    pub hints: Vec<(PageUrl, Time)>,
     /// The peer that fetched it, if it was not this one.
     pub helper: Option<PeerId>,
     /// Bytes of its body.
@@ -102,12 +113,18 @@ impl Processor {
         let content_type = headers
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok());
-        let found = match verdict {
+        let (found, text) = match verdict {
             // Links of known content are read all the same: that it is known is another peer's word.
             Verdict::New | Verdict::Duplicate(_) => {
-                extract(&page.pending.url, content_type, &page.body.bytes)
+                extract_with_text(&page.pending.url, content_type, &page.body.bytes)
             }
-            Verdict::Unchanged => Extracted::default(),
+            Verdict::Unchanged => (Extracted::default(), None),
+        };
+        let last = page.pending.visit.previous().map(|last| last.content);
+        let content = match (text, last) {
+            (Some(text), _) => ContentMark::new(&page.content, text),
+            (None, Some(last)) if last.is_of(&page.content) => last,
+            (None, _) => ContentMark::of(&page.content),
         };
         let directives = header_directives(headers) & found.directives;
         let may_follow = directives.follow == Permission::Allowed;
@@ -129,9 +146,10 @@ impl Processor {
         let records = encoders.map(|encoders| encoders.encode(&capture(page, found, kind)));
         let visited = Visited {
             time: page.time,
-            content: page.content,
+            content,
             validators: validators(headers),
             kept,
+            told: Told::ByContent,
         };
         let kind = match verdict {
             Verdict::New => PageKind::New,
@@ -159,6 +177,10 @@ impl Processor {
         // Without a capture there is nothing to refer to: the page asked not to be archived, or
         // another page has its content.
         let records = encoders.filter(|_| previous.captured.is_some()).map(encode);
+        let kind = match page.pending.target {
+            Target::Page => PageKind::Unchanged,
+            Target::Sitemap => PageKind::Sitemap,
+        };
         let renewed = validators(&page.response.headers);
         let visited = Visited {
             time: page.time,
@@ -169,23 +191,48 @@ impl Processor {
                 renewed
             },
             kept: Kept::Reference,
+            told: Told::ByServer,
         };
         Some(ProcessedPage {
             visited: Some(visited),
-            ..ProcessedPage::new(page, Vec::new(), 0, records, PageKind::Unchanged)
+            ..ProcessedPage::new(page, Vec::new(), 0, records, kind)
         })
     }
 
     /// The URLs that a sitemap lists, of its own site only (sitemaps.org: no one speaks for another
     /// host).
     pub(crate) fn read_sitemap(&self, page: &FetchedPage) -> ProcessedPage {
-        let links = self.listed(&page.pending.url, page.pending.depth, &page.body);
+        let listed = Sitemap::parse(&page.body.bytes);
+        let domain = page.pending.url.domain();
+        // The owner of this host knows the pages of this host.
+        let is_here = |(url, _): &&(PageUrl, Time)| url.host() == domain.as_str();
+        // A date without a time is that of the day's beginning.
+        let since = page.pending.visit.since();
+        let is_news = |(_, changed): &&(PageUrl, Time)| *changed + DAY > since;
+        let hints = match page.pending.visit {
+            Visit::First => Vec::new(),
+            Visit::Again(_) => {
+                let news = listed.dated.iter().filter(is_here).filter(is_news);
+                news.take(MAX_HINTS).cloned().collect()
+            }
+        };
+        let links = self.listed(&page.pending.url, page.pending.depth, listed);
         let count = links.len();
-        ProcessedPage::new(page, links, count, None, PageKind::Sitemap)
+        let visited = Visited {
+            time: page.time,
+            content: ContentMark::of(&page.content),
+            validators: validators(&page.response.headers),
+            kept: Kept::Nothing,
+            told: Told::ByContent,
+        };
+        ProcessedPage {
+            visited: Some(visited),
+            hints,
+            ..ProcessedPage::new(page, links, count, None, PageKind::Sitemap)
+        }
     }
 
-    fn listed(&self, sitemap: &PageUrl, depth: u16, body: &Body) -> Vec<Link> {
-        let listed = Sitemap::parse(&body.bytes);
+    fn listed(&self, sitemap: &PageUrl, depth: u16, listed: Sitemap) -> Vec<Link> {
         let site = sitemap.domain();
         let is_own = |url: &PageUrl| url.domain().site() == site.site();
         let pages = listed.pages.into_iter().map(|url| (url, Target::Page));
@@ -228,9 +275,12 @@ impl ProcessedPage {
             link_count: link_count as u64,
             records,
             url: page.pending.url.clone(),
+            depth: page.pending.depth,
+            target: page.pending.target,
             crawl: page.pending.crawl,
             visit: page.pending.visit.clone(),
             visited: None,
+            hints: Vec::new(),
             helper: None,
             bytes: page.body.bytes.len() as u64,
             millis: u64::try_from(page.response.elapsed.as_millis()).unwrap_or(u64::MAX),
@@ -368,7 +418,7 @@ mod tests {
     use apoidea_store::archive::{self, Archive, Followed, Mark, Reader, Record};
     use bytes::Bytes;
     use futures::FutureExt;
-    use std::{sync::Arc, time::Duration};
+    use std::sync::Arc;
 
     const YESTERDAY: Time = Time::from_millis(1_700_000_000_000);
     const NOW: Time = Time::from_millis(1_700_086_400_000);
@@ -378,7 +428,7 @@ mod tests {
             since: YESTERDAY,
             captured,
             validators: Validators::read(Some(b"\"old\""), None),
-            content: ContentHash::of_body(body),
+            content: ContentMark::of(&ContentHash::of_body(body)),
         })
     }
 
@@ -455,7 +505,10 @@ mod tests {
         let date = record.field("WARC-Refers-To-Date");
         assert_eq!(date, Some("2023-11-14T22:13:20Z"));
         let visited = processed.visited.unwrap();
-        assert_eq!(visited.content, ContentHash::of_body(b"x"));
+        assert_eq!(
+            visited.content,
+            ContentMark::of(&ContentHash::of_body(b"x"))
+        );
         assert_eq!(visited.validators.etag.unwrap().as_str(), "\"new\"");
 
         let silent = processor.not_modified(&fetched(304, None, b"", visit));

@@ -6,6 +6,7 @@ use crate::{network::NetworkState, report::outcome::PageOutcome, swarm::lending:
 use apoidea_crawl::{DropReason, Stop};
 use apoidea_governor::{Allowance, Readings};
 use apoidea_model::{Domain, PageUrl, Time};
+use apoidea_overlay::EntryStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -35,8 +36,6 @@ pub struct Status {
     pub domains: u64,
     /// Domains that this peer crawls.
     pub owned_domains: u64,
-    /// Domains held in memory now.
-    pub resident_domains: u64,
     /// Fetches under way, those for neighbours among them.
     pub fetching: u64,
     /// Fetches that neighbours do for this peer.
@@ -48,6 +47,9 @@ pub struct Status {
     pub processing: u64,
     /// The peer's place in the network.
     pub network: NetworkState,
+    /// The way to other peers and to the web.
+    #[serde(flatten)]
+    pub door: Door,
     /// What needs the operator's attention, such as a full disk.
     pub attention: Option<Attention>,
     /// What may be used right now, and why not more.
@@ -69,6 +71,42 @@ pub struct Usage {
     pub archive_bytes: u64,
     /// Memory in use by the process, in bytes.
     pub memory_bytes: u64,
+    /// Domains held in memory now.
+    pub resident_domains: u64,
+    /// Pages that were fetched and are visited again, replicas for others included.
+    pub known_pages: u64,
+    /// Of these, the pages that have probably not changed since, in percent; none before they were
+    /// counted.
+    pub current_percent: Option<f64>,
+}
+
+/// The way to other peers and to the web.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ts_rs::TS)]
+pub struct Door {
+    /// What a crawl with others lacks, if anything.
+    pub missing: Option<Missing>,
+    /// The ways into the ring, in the order in which they are tried.
+    pub entry: Vec<EntryStatus>,
+    /// Bytes that the rendezvous has sent and received since the start.
+    pub rendezvous_bytes: u64,
+}
+
+/// What a peer lacks. It goes on by itself as soon as it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Missing {
+    /// There is no Internet connection.
+    Internet,
+    /// The name servers do not answer.
+    NameServer,
+    /// Most of the peers that this one knew fell silent at once: it is cut off, and others may do
+    /// its work.
+    Touch,
+    /// No other peer was found so far.
+    Peers {
+        /// Ways that were tried.
+        ways: u64,
+    },
 }
 
 /// What the peer is doing.
@@ -127,6 +165,16 @@ pub struct Totals {
     pub put_aside: u64,
     /// URLs that robots.txt forbids.
     pub disallowed: u64,
+    /// Pages that were visited again.
+    pub revisits: u64,
+    /// Of these, pages that their servers called unchanged, without sending them.
+    pub not_modified: u64,
+    /// Of these, pages that read differently.
+    pub changed: u64,
+    /// Bytes that were not sent so.
+    pub saved_bytes: u64,
+    /// Sites that called changed pages unchanged, each time that one was found out.
+    pub liars: u64,
     /// Fetches without a page, by outcome.
     #[ts(type = "Partial<Record<PageOutcome, number>>")]
     pub failures: BTreeMap<PageOutcome, u64>,

@@ -6,11 +6,13 @@ use crate::{
     network::NetworkState,
     report::{
         outcome::PageOutcome,
-        status::{Attention, DomainStatus, RobotsStatus, StopReason},
+        status::{Attention, DomainStatus, Missing, RobotsStatus, StopReason},
     },
+    swarm::trust::standing::{LieKind, Standing},
 };
 use apoidea_crawl::DropReason;
 use apoidea_model::Time;
+use apoidea_overlay::{EntryState, EntryStatus, EntryWay, Reachability};
 use std::time::Duration;
 
 /// What becomes of a domain.
@@ -51,6 +53,46 @@ pub fn robots(status: &RobotsStatus, now: Time) -> String {
             format!("known, asks for {delay} s between requests")
         }
         RobotsStatus::LeftToOwner => "heeded by its owner".to_owned(),
+    }
+}
+
+/// What was found of another peer's work, and what it led to.
+pub fn standing(standing: &Standing, now: Time) -> String {
+    let Standing { checked, right, .. } = standing;
+    let mut words = format!("checked {}, right {}", times(*checked), times(*right));
+    if let Some(lie) = standing.lies.last() {
+        let ago = duration(now.since(lie.at));
+        let what = match lie.kind {
+            LieKind::DroppedLinks => format!("dropped {}", count(lie.count, "link")),
+        };
+        words += &format!("; {what} {ago} ago");
+    }
+    if let Some(until) = standing.distrusted_until {
+        words += &format!("; distrusted for {}", duration(until.since(now)));
+    }
+    words
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
+}
+
+fn count(count: u32, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    }
+}
+
+fn duration(duration: Duration) -> String {
+    let minutes = duration.as_secs().div_ceil(60);
+    match minutes {
+        0..=119 => format!("{minutes} min"),
+        120..=2879 => format!("{} h", minutes / 60),
+        minutes => format!("{} days", minutes / 1440),
     }
 }
 
@@ -95,6 +137,17 @@ pub fn dropped(reason: DropReason) -> &'static str {
     }
 }
 
+/// Whether others can reach this peer.
+pub fn reachability(found: Reachability) -> &'static str {
+    match found {
+        Reachability::Open => "others can reach it",
+        Reachability::Unknown => "it is not known yet whether others can reach it",
+        Reachability::NotReachable => {
+            "others cannot reach it: a router or a firewall is in the way"
+        }
+    }
+}
+
 /// A peer's place in the network.
 pub fn network(state: &NetworkState) -> String {
     match state {
@@ -105,6 +158,53 @@ pub fn network(state: &NetworkState) -> String {
         NetworkState::Fixed { peers, down } => {
             format!("member of a fixed network of {peers} peers, {down} of them down")
         }
+    }
+}
+
+/// What a peer lacks.
+pub fn missing(missing: Missing) -> String {
+    match missing {
+        Missing::Internet => "No Internet connection; it goes on when there is one".to_owned(),
+        Missing::NameServer => {
+            "The name servers do not answer; it goes on when one does".to_owned()
+        }
+        Missing::Touch => {
+            "Cut off from the other peers, which may crawl in its place; it waits for them a while"
+                .to_owned()
+        }
+        Missing::Peers { ways: 1 } => "Crawling alone: nobody found yet, 1 way tried".to_owned(),
+        Missing::Peers { ways } => {
+            format!("Crawling alone: nobody found yet, {ways} ways tried")
+        }
+    }
+}
+
+/// A way into the ring.
+pub fn entry_way(way: EntryWay) -> &'static str {
+    match way {
+        EntryWay::Remembered => "peers of the last run",
+        EntryWay::Configured => "entry points of the settings",
+        EntryWay::Name => "the program's own entry point",
+        EntryWay::LocalNetwork => "local network",
+        EntryWay::Rendezvous => "BitTorrent's DHT",
+    }
+}
+
+/// How a way into the ring went.
+pub fn entry(status: &EntryStatus) -> String {
+    let EntryStatus {
+        asked, answered, ..
+    } = status;
+    match status.state {
+        EntryState::Off => "off".to_owned(),
+        EntryState::Nothing if status.way == EntryWay::Rendezvous => "nobody is there".to_owned(),
+        EntryState::Nothing => "none known".to_owned(),
+        EntryState::NotNeeded => "not needed so far".to_owned(),
+        EntryState::Trying => "being tried".to_owned(),
+        EntryState::Silent if *asked == 0 => "nobody answers".to_owned(),
+        EntryState::Silent => format!("none of {asked} answers"),
+        EntryState::Closed => "cannot be reached".to_owned(),
+        EntryState::Found => format!("{answered} of {asked} answered"),
     }
 }
 
@@ -122,6 +222,7 @@ pub fn attention(attention: &Attention) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::swarm::trust::standing::FoundLie;
 
     const NOW: Time = Time::from_millis(1_000_000);
 
@@ -144,6 +245,29 @@ mod tests {
         assert_eq!(
             robots(&known, NOW),
             "known, asks for 2.5 s between requests"
+        );
+    }
+
+    #[test]
+    fn a_standing_says_what_was_found_and_for_how_long_it_counts() {
+        let mut peer = Standing {
+            peer: apoidea_model::PeerId::at(apoidea_model::Key::hash("a peer")),
+            checked: 412,
+            right: 412,
+            distrusted_until: None,
+            lies: Vec::new(),
+        };
+        assert_eq!(standing(&peer, NOW), "checked 412 times, right 412 times");
+        peer.right = 1;
+        peer.distrusted_until = Some(NOW + Duration::from_secs(3600));
+        peer.lies.push(FoundLie {
+            kind: LieKind::DroppedLinks,
+            count: 37,
+            at: NOW - Duration::from_secs(300),
+        });
+        assert_eq!(
+            standing(&peer, NOW),
+            "checked 412 times, right once; dropped 37 links 5 min ago; distrusted for 60 min"
         );
     }
 
