@@ -56,9 +56,10 @@ const MAY_USE: [(&str, &[&str]); 10] = [
     ),
 ];
 /// The folders and files of `crates/peer/src`, lowest first: each uses only those before it.
-const PEER_LAYERS: [&str; 15] = [
+const PEER_LAYERS: [&str; 18] = [
     "lock",
     "clock",
+    "qr",
     "config",
     "sink",
     "state_codec",
@@ -69,9 +70,11 @@ const PEER_LAYERS: [&str; 15] = [
     "report",
     "crawler",
     "handle",
+    "sowing",
     "api",
     "peer",
     "deadline",
+    "fuzzing",
 ];
 /// The most fields of a struct, and methods of an `impl`, in the peer: past that there is a second
 /// noun inside it.

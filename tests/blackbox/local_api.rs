@@ -330,7 +330,7 @@ async fn malformed_and_oversized_requests_change_nothing() {
     for (method, path) in [
         ("GET", "/api/pause"),
         ("DELETE", "/api/status"),
-        ("PUT", "/api/seeds"),
+        ("PATCH", "/api/seeds"),
     ] {
         let answer = visitor.ask_by_right(method, path).send().await.unwrap();
         assert_eq!(

@@ -9,18 +9,23 @@
 #![allow(clippy::unwrap_used)]
 
 mod archived;
+mod changing_site;
 mod command_line;
 mod contract;
 mod desktop;
 mod docs_site;
+mod door;
 mod durability;
 mod everything;
+mod fresh_pages;
 mod governor;
 mod governor_absence;
 mod governor_idle;
 mod hostile;
 mod house_style;
 mod interruption;
+mod lab_swarm;
+mod lab_wires;
 mod local_api;
 mod local_api_impostor;
 mod memory;

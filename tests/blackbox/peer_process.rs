@@ -65,6 +65,18 @@ impl Launch {
         .set("network.port", 0)
         .set("network.listen", "[\"127.0.0.1\"]")
         .set("network.local_network", "off")
+        .set("network.rendezvous", "off")
+        .set("crawl.seeds", "[]")
+    }
+
+    /// As a volunteer starts it, who changes no setting, but at a free port of the dashboard. For
+    /// tests in a network of their own only: it looks for seeds, and for peers everywhere.
+    pub fn as_installed(data: &Path) -> Self {
+        Launch {
+            data: data.to_owned(),
+            options: Vec::new(),
+        }
+        .set("api.port", 0)
     }
 
     /// The same with its memory in another folder.

@@ -3,9 +3,8 @@
 import dataclasses
 import unittest
 
-import swarm
 import tables
-from kit import ROOT, document
+from kit import ROOT, document, swarm
 
 SIMULATED = {
     "peers": 1,

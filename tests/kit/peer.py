@@ -25,6 +25,8 @@ ALONE = {
     "network.port": 0,
     "network.listen": ["127.0.0.1"],
     "network.local_network": "off",
+    "network.rendezvous": "off",
+    "crawl.seeds": [],
 }
 
 

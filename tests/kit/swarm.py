@@ -52,6 +52,8 @@ class Result:
     used: float
     # Of the tenth of pages with the most links to them, the share among the first tenth fetched.
     quality: float
+    # The largest resident set of each peer, in the mean.
+    peak_mib: float
 
     @property
     def coverage(self):
@@ -142,6 +144,7 @@ def crawl(programs, folder, peers, hosts, pages, delay, fetches=32, answers_afte
         cpu = cpu_seconds(swarm) - before
         statuses = [member.api.status() for member in swarm]
         traffic = [member.api.traffic() for member in swarm]
+        peak_mib = sum(member.peak_mib() for member in swarm) / peers
         visits, due = web.visits(), set(web.due())
         for member in swarm:
             member.stop()
@@ -149,6 +152,7 @@ def crawl(programs, folder, peers, hosts, pages, delay, fetches=32, answers_afte
         return Result(
             peers=peers,
             cpu_seconds=cpu,
+            peak_mib=peak_mib,
             quality=quality(order, [member.data for member in swarm]),
             **timing,
             **counts(statuses, traffic),
