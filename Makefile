@@ -12,7 +12,7 @@ CYCLONEDX := target/cyclonedx/bin/python
 # The dashboard, which the peer embeds.
 DASHBOARD := ui/dist/site/index.html
 
-.PHONY: run run-headless run-desktop setup-desktop demo evaluate test test-long test-ui-units test-ui bench bench-governor dist test-packages check-macos check-other-systems setup setup-test setup-bench setup-dist build lint lint-python help
+.PHONY: run run-headless run-desktop setup-desktop demo evaluate test test-long test-sealed test-ui-units test-ui bench bench-governor dist test-packages check-macos check-other-systems setup setup-test setup-bench setup-dist build lint lint-python help
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,11 @@ test: setup-test lint test-ui-units $(WARCIO) ## Pass all tests
 test-long: setup-test $(DASHBOARD) $(WARCIO) ## Pass the tests that take minutes each, one by one: an hour or two
 	$(CARGO) build --workspace --all-targets --locked
 	$(TEST) --no-fail-fast -- --ignored --test-threads=1
+
+test-sealed: setup-test $(DASHBOARD) $(WARCIO) ## Pass all tests in a network where every packet is seen, and none may leave
+	$(CARGO) build --workspace --all-targets --locked
+	$(CARGO) build --locked --manifest-path tests/outside/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target}/outside
+	CARGO_NET_OFFLINE=true tests/sealed env $(TEST) -- --test-threads=$(TEST_THREADS)
 
 evaluate: build ## Repeat the papers' experiments with swarms of real processes
 	$(CARGO) build --release --locked -p apoidea-toyweb --example toyweb
