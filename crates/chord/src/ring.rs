@@ -282,7 +282,7 @@ impl Ring {
     fn round(&mut self, turn: &mut Turn<'_>) {
         self.last_round = turn.now;
         self.round_at = turn.now + turn.spread(self.pace(turn.now));
-        self.lost.age(turn.now, self.settings.lost_for);
+        self.lost.age(turn.now, self.touch(), &self.settings);
         match (self.phase, self.scale) {
             (Phase::Outside, _) => self.round_at = Time::NEVER,
             (Phase::Joining, _) => self.try_join(turn),
@@ -333,8 +333,8 @@ impl Ring {
     fn tell_changes(&mut self, turn: &mut Turn<'_>) {
         let arc = self.arc();
         if arc != self.told_arc {
-            let change = self.arc_change(self.told_arc, arc);
-            turn.actions.extend(change.map(RingAction::ArcChanged));
+            let changes = self.arc_changes(self.told_arc, arc).into_iter();
+            turn.actions.extend(changes.map(RingAction::ArcChanged));
             self.told_arc = arc;
             self.told_before = self.neighbours.predecessor().map(|before| before.id);
         }
@@ -342,6 +342,17 @@ impl Ring {
             turn.actions.push(RingAction::PhaseChanged(self.phase));
             self.told_phase = self.phase;
         }
+    }
+
+    /// A peer that was alone and has found others is as new as any that comes: one of them may have
+    /// worked in the place that it has now.
+    fn arc_changes(&self, old: Option<Arc>, new: Option<Arc>) -> Vec<ArcChange> {
+        let mut changes = vec![self.arc_change(old, new)];
+        if old.is_some_and(|arc| arc.from == arc.to) && new.is_some() {
+            changes.push(self.arc_change(old, None));
+            changes.push(self.arc_change(None, new));
+        }
+        changes.into_iter().flatten().collect()
     }
 
     fn arc_change(&self, old: Option<Arc>, new: Option<Arc>) -> Option<ArcChange> {

@@ -31,7 +31,7 @@ pub struct Settings {
     /// three rounds.
     pub absent_after: Duration,
     /// Time for which a peer that lost most of its neighbours at once waits for them, and does
-    /// nothing: most cuts of a line are shorter.
+    /// nothing: most cuts of a line are shorter, and then both parts would do the same work.
     pub lost_for: Duration,
     /// Arcs of other owners that are remembered, so that a warm lookup needs no hop: about 200
     /// bytes each.
@@ -62,7 +62,7 @@ impl Default for Settings {
             least_timeout: Duration::from_millis(300),
             most_timeout: Duration::from_secs(3),
             absent_after: Duration::from_secs(30),
-            lost_for: Duration::from_secs(60),
+            lost_for: Duration::from_secs(180),
             cached_arcs: 4096,
             cached_for: Duration::from_secs(600),
             remembered: 64,

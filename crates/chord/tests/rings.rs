@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn a_join_moves_keys_only_to_the_newcomer(seed in any::<u64>(), count in 1usize..14) {
+    fn a_join_moves_keys_only_to_the_newcomer(seed in any::<u64>(), count in 2usize..14) {
         let mut world = ring_of(count, seed);
         world.arc_changes = Some(Vec::new());
         let newcomer = join(&mut world);
@@ -358,8 +358,21 @@ fn two_founders_that_hear_of_each_other_become_one_ring() {
     world.run_for(ROUND);
     assert_eq!(survey(&world).orphans, 1, "two rings of one");
     let other = world.contact(1).clone();
+    world.arc_changes = Some(Vec::new());
     world.tell(0, RingEvent::Learned(vec![other]));
     settle(&mut world);
+    let changes = world.arc_changes.take().unwrap_or_default();
+    for (peer, other) in [(0, 1), (1, 0)] {
+        let arc = world.ring(peer).and_then(|ring| ring.arc()).unwrap();
+        let from = Some(world.contact(other).id);
+        let told = changes.iter().filter(|(teller, _)| *teller == peer);
+        let told: Vec<ArcChange> = told.map(|(_, change)| *change).collect();
+        assert!(
+            matches!(told[..], [ArcChange::Lost { to, .. }, ArcChange::Lost { to: None, .. }, gain]
+                if to == from && gain == ArcChange::Gained { arc, from }),
+            "each takes its place anew: {told:?}"
+        );
+    }
 }
 
 #[test]

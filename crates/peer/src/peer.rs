@@ -538,6 +538,7 @@ fn start_swarm(
         overlay: swarm.overlay.clone(),
         store: store.clone(),
         orders: orders.clone(),
+        tenancy: swarm.tenancy.clone(),
         delivered: sink(&swarm.findings, Finding::Delivered),
         bell: swarm.courier.clone(),
         sent: SentLog::open(store).map_err(AdmitError::from)?,

@@ -137,6 +137,7 @@ impl Ring {
         let Some(pending) = self.in_flight.answered(id, from) else {
             return;
         };
+        self.lost.answered(from);
         if pending.attempt == 1 {
             self.round_trips
                 .measured(from, turn.now.since(pending.sent));

@@ -6,8 +6,9 @@ use apoidea_model::{PeerId, Time};
 use rand::seq::IndexedRandom;
 use std::collections::BTreeSet;
 
-/// Members asked when another one falls silent. If they are silent too, each leads to as many more,
-/// so that a peer that is cut off knows it after a few timeouts, and a single crash costs little.
+/// Neighbours asked in a large ring when another one falls silent; in a small ring all members are.
+/// If they are silent too, each leads to as many more, so that a peer that is cut off knows it
+/// after a few timeouts, and a single crash costs little.
 const SOUNDED: usize = 4;
 
 impl Ring {
@@ -58,13 +59,20 @@ impl Ring {
             Scale::Small => Purpose::Hello,
             Scale::Large => Purpose::Meet,
         };
-        let is_open = |other: &&Contact| {
-            other.id != self.me.id && !self.in_flight.is_asked(other.id, &purpose)
+        let others: Vec<&Contact> = present
+            .iter()
+            .filter(|other| other.id != self.me.id)
+            .collect();
+        let most = match self.scale {
+            Scale::Small => others.len(),
+            Scale::Large => SOUNDED,
         };
-        let others: Vec<&Contact> = present.iter().filter(is_open).collect();
-        let sample: Vec<&Contact> = others.sample(turn.rng, SOUNDED).copied().collect();
+        let sample: Vec<&Contact> = others.sample(turn.rng, most).copied().collect();
         for other in sample {
-            self.ask(turn, other, purpose.clone());
+            let is_asked = self.in_flight.is_asked(other.id, &purpose);
+            if is_asked || self.ask(turn, other, purpose.clone()) {
+                self.lost.ask(other.id);
+            }
         }
     }
 }

@@ -152,6 +152,14 @@ impl Crawler {
                 return Ok(());
             }
         };
+        if !self.is_known(domain) && !theirs.queue.is_empty() {
+            // Its sender may have asked the host a moment ago.
+            let mut state = self.parts.admitter.load_state(domain)?;
+            state.interrupted(now);
+            let mut commit = Commit::new();
+            commit.put_domain(domain, state.encode());
+            self.parts.store.apply(&commit)?;
+        }
         let waiting = theirs.queue.into_iter();
         let waiting = waiting.map(|pending| (pending.crawl, link_of(pending)));
         let undelivered = theirs.errands.into_iter().flat_map(|errand| {

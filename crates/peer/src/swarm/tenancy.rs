@@ -63,10 +63,16 @@ impl Tenancy {
         }
     }
 
-    /// Is this peer cut off from most of the others that it knew, or was it so a moment ago? They
-    /// may do its work: it must start nothing.
+    /// Is this peer cut off from most of the others that it knew, or was it so a moment ago, or is
+    /// it unsure? They may do its work: it must start nothing.
     pub(crate) fn is_cut_off(&self) -> bool {
-        self.overlay.touch() == Touch::Few || self.was_cut_off.load(Relaxed)
+        let touch = self.overlay.touch();
+        matches!(touch, Touch::Few | Touch::Unsure) || self.was_cut_off.load(Relaxed)
+    }
+
+    /// Has this peer taken over the place that it has on the ring?
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.domains.has(whole_ring())
     }
 
     /// Whether this peer was cut off and still has to hear what others did meanwhile.
@@ -146,11 +152,24 @@ impl Tenancy {
         self.facts.add(arc);
     }
 
+    /// This peer may have owned the arc until now, while the one here was cut off, or before the
+    /// two have met.
+    pub(crate) fn note_last_owner(&self, arc: RingArc, peer: PeerId) {
+        self.last_owners.note_gain(arc, Some(peer), None);
+    }
+
     /// The next peer on the ring in this peer's own view, if there is another.
     fn next(&self) -> Option<PeerId> {
+        self.next_peers(1).first().copied()
+    }
+
+    /// So many next peers on the ring in this peer's own view.
+    pub(crate) fn next_peers(&self, count: usize) -> Vec<PeerId> {
         let me = self.overlay.me();
-        let near = self.overlay.near(self.overlay.position(me)?, 2);
-        near.into_iter().find(|peer| *peer != me)
+        let place = self.overlay.position(me);
+        let mut near = place.map_or_else(Vec::new, |place| self.overlay.near(place, count + 1));
+        near.retain(|peer| *peer != me);
+        near
     }
 
     /// This peer has no place on the ring any more: whatever comes next is new to it.
@@ -180,6 +199,10 @@ impl OpenArcs {
 
     fn contains(&self, key: Key) -> bool {
         read(&self.0).iter().any(|arc| arc.contains(key))
+    }
+
+    fn has(&self, arc: RingArc) -> bool {
+        read(&self.0).contains(&arc)
     }
 
     fn add(&self, arc: RingArc) {
@@ -257,6 +280,21 @@ mod tests {
         assert_eq!(tenancy.claim(key(0x60)), Claim::Owned);
         tenancy.end_taking_over(arc(0x30, 0x50));
         assert_eq!(tenancy.claim(key(0x40)), Claim::Owned);
+    }
+
+    #[test]
+    fn a_peer_that_is_unsure_starts_nothing() {
+        let ring = TestRing::new([peer(0x60), peer(0x20)]);
+        let tenancy = Tenancy::new(ring.clone());
+        for (touch, is_cut_off) in [
+            (Touch::All, false),
+            (Touch::Most, false),
+            (Touch::Unsure, true),
+            (Touch::Few, true),
+        ] {
+            ring.set_touch(touch);
+            assert_eq!(tenancy.is_cut_off(), is_cut_off, "{touch:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::{
             sent_log::SentLog,
         },
         orders::Orders,
+        tenancy::Tenancy,
         trust::{
             checker::{Checks, Wish},
             voucher::{Seal, Voucher, fingerprints},
@@ -53,6 +54,7 @@ pub(crate) struct Courier {
     pub overlay: Arc<dyn Overlay>,
     pub store: Store,
     pub orders: Orders,
+    pub tenancy: Arc<Tenancy>,
     /// Takes the numbers of delivered records.
     pub delivered: Sink<Vec<u64>>,
     /// Rung when there is something to carry.
@@ -109,7 +111,12 @@ impl Courier {
                 release_at = time::Instant::now() + RELEASE_EVERY;
                 released = self.release(released);
             }
-            let round = self.empty().await;
+            // A peer without a place of its own may have asked the hosts of others a moment ago.
+            // They hear of that first.
+            let round = match self.tenancy.is_settled() {
+                true => self.empty().await,
+                false => Round::SomeLeft,
+            };
             let again = if round == Round::SomeLeft || released.is_some() {
                 AGAIN
             } else {
@@ -470,6 +477,7 @@ mod tests {
                 overlay: me.ring.clone(),
                 store: me.store.clone(),
                 orders: me.orders.clone(),
+                tenancy: me.tenancy.clone(),
                 delivered: Sink::new(move |mut sequences| {
                     report.lock().unwrap().append(&mut sequences)
                 }),

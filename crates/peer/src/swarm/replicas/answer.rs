@@ -25,7 +25,7 @@ use crate::{
 };
 use apoidea_crawl::{Stance, Versions};
 use apoidea_model::{Domain, PeerId};
-use apoidea_overlay::{Refusal, Request, Signed};
+use apoidea_overlay::{Refusal, Request, Signed, Touch};
 use bytes::Bytes;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -120,7 +120,8 @@ async fn fetch(
 }
 
 /// Names the replicas here that are near the sender, once none of them can change: the new owner
-/// would do again the work that is under way.
+/// would do again the work that is under way. A peer that is cut off does not know what others do
+/// in its name, and nobody begins to work by its word.
 async fn census(
     answering: &Answering,
     sender: &Sender<'_>,
@@ -128,8 +129,13 @@ async fn census(
 ) -> Result<Bytes, Refusal> {
     answering.leaving.note_question();
     let is_leaving = answering.leaving.is_leaving.load(Relaxed);
-    let is_mine = ask.arc != whole_ring() && answering.tenancy.claim(ask.arc.to) != Claim::Foreign;
-    if !is_leaving && (is_mine || !answering.orders.is_drained(ask.arc).await) {
+    let place = match ask.arc == whole_ring() {
+        true => answering.overlay.position(sender.id),
+        false => Some(ask.arc.to),
+    };
+    let is_mine = place.is_some_and(|place| answering.tenancy.claim(place) != Claim::Foreign);
+    let is_cut_off = answering.overlay.touch() == Touch::Few;
+    if !is_leaving && (is_mine || is_cut_off || !answering.orders.is_drained(ask.arc).await) {
         return Err(Refusal::Busy);
     }
     let domains = answering

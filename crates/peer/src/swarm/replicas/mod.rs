@@ -2,6 +2,7 @@
 //! that becomes the owner has all that the last one knew.
 
 pub(in crate::swarm) mod answer;
+mod apart;
 pub(crate) mod heard;
 pub(crate) mod known_pages;
 pub(crate) mod large;

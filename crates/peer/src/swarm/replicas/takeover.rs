@@ -12,6 +12,7 @@ use crate::{
         content::message::{FACTS_IN, FactsAsk, MAX_FACTS},
         orders::{Orders, SwarmOrder},
         replicas::{
+            apart::Company,
             merge,
             message::{CENSUS, CensusAsk, CensusPage, ROUNDS, RoundsAsk},
             provenance::Provenance,
@@ -25,9 +26,7 @@ use crate::{
 };
 use apoidea_crawl::Versions;
 use apoidea_model::{ContentHash, Domain, PeerId};
-use apoidea_overlay::{
-    Arc as RingArc, ArcChange, LookupError, Membership, Overlay, RequestError, Signed, Touch,
-};
+use apoidea_overlay::{Arc as RingArc, ArcChange, LookupError, Overlay, RequestError, Signed};
 use apoidea_store::{Commit, Fact, Store};
 use futures::future;
 use std::{
@@ -42,15 +41,14 @@ use tokio::{
 
 /// A former owner may still be finishing fetches, or not know yet that it is not the owner any
 /// more.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// A peer that is there answers within this.
-const LAST_WORDS: Duration = Duration::from_millis(2500);
-const AGAIN: Duration = Duration::from_millis(200);
+pub(super) const LAST_WORDS: Duration = Duration::from_millis(2500);
+pub(super) const AGAIN: Duration = Duration::from_millis(200);
 /// A tick that comes so much late means that the machine slept: meanwhile others may have taken
 /// over.
 const ASLEEP: Duration = Duration::from_secs(10);
-const TICK: Duration = Duration::from_secs(1);
-
+pub(super) const TICK: Duration = Duration::from_secs(1);
 /// Follows the ring.
 #[derive(Clone)]
 pub(crate) struct Takeover {
@@ -63,7 +61,7 @@ pub(crate) struct Takeover {
 }
 
 /// The replicas that a peer says it has.
-type Census = Vec<(Domain, Versions)>;
+pub(super) type Census = Vec<(Domain, Versions)>;
 
 impl Takeover {
     /// Follows the ring until the task is dropped.
@@ -72,23 +70,28 @@ impl Takeover {
         self.clone().take_first_place(from);
         let mut last_tick = Instant::now();
         let mut was_cut_off = false;
+        let mut company = None;
         loop {
-            let change = time::timeout(TICK, changes.recv()).await;
+            let tick = company.as_ref().map_or(TICK, |_| AGAIN);
+            let change = time::timeout(tick, changes.recv()).await;
             if last_tick.elapsed() > ASLEEP {
                 self.begin(whole_ring(), None);
             }
             last_tick = Instant::now();
             was_cut_off = self.keep_in_touch(was_cut_off);
+            company = company.and_then(|company| self.meet(company));
             match change {
                 Ok(Ok(ArcChange::Gained { arc, from })) => self.begin(arc, from),
                 Ok(Ok(ArcChange::Lost { arc, to: Some(to) })) => self.lose(arc, Some(to)).await,
                 Ok(Ok(ArcChange::Lost { arc, to: None })) => {
                     // Outside the ring: whatever place comes next is as new as the first.
-                    self.lose(arc, None).await;
                     self.tenancy.note_no_place();
+                    self.lose(arc, None).await;
                     let place = self.wait_for_a_place(&mut changes).await;
                     self.clone().take_first_place(place);
                     last_tick = Instant::now();
+                    let was_alone = arc.from == arc.to;
+                    company = was_alone.then(Company::begin);
                 }
                 Ok(Err(RecvError::Lagged(_))) => {
                     self.orders.tell(SwarmOrder::Lose(whole_ring())).await;
@@ -130,43 +133,6 @@ impl Takeover {
         });
     }
 
-    /// Notices that this peer is cut off from the others, and that it is not any more. They may have
-    /// taken its place meanwhile, so it takes everything over again before it goes on.
-    fn keep_in_touch(&self, was_cut_off: bool) -> bool {
-        let is_cut_off = self.overlay.touch() == Touch::Few;
-        match (was_cut_off, is_cut_off) {
-            (false, true) => {
-                tracing::warn!("most of the peers that this one knew are silent: it waits");
-                self.tenancy.note_cut_off(true);
-            }
-            (true, false) => {
-                tracing::info!("most of the peers that this one knew are there again");
-                let takeover = self.clone();
-                tokio::spawn(async move { takeover.come_back().await });
-            }
-            _ => {}
-        }
-        is_cut_off
-    }
-
-    /// Takes the own place over again. The peer that took it meanwhile may be the last to be heard.
-    async fn come_back(&self) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.overlay.touch() != Touch::All && Instant::now() < deadline {
-            time::sleep(AGAIN).await;
-        }
-        if self.overlay.touch() == Touch::Few {
-            return;
-        }
-        let arc = self.tenancy.own_arc().unwrap_or(whole_ring());
-        self.tenancy.begin_taking_over(arc, None);
-        self.orders.tell(SwarmOrder::Lose(arc)).await;
-        self.take_over(arc, None).await;
-        // It may be cut off again.
-        let is_cut_off = self.overlay.touch() == Touch::Few;
-        self.tenancy.note_cut_off(is_cut_off);
-    }
-
     fn begin(&self, arc: RingArc, from: Option<PeerId>) {
         self.tenancy.begin_taking_over(arc, from);
         self.clone().take_over_soon(arc, from);
@@ -177,30 +143,11 @@ impl Takeover {
     }
 
     /// Hears all peers that may have replicas of the arc, then begins to act on it.
-    async fn take_over(&self, arc: RingArc, from: Option<PeerId>) {
+    pub(super) async fn take_over(&self, arc: RingArc, from: Option<PeerId>) {
         self.hear(arc, from, arc).await;
         self.outwait(arc, from).await;
         self.tenancy.end_taking_over(arc);
         self.act_on(arc).await;
-    }
-
-    /// An owner that fell silent may be at work and not hear this peer. It notices in time that it
-    /// is cut off, and until then its place is not taken. If it answers again, the ring is about to
-    /// give its place back to it.
-    async fn outwait(&self, arc: RingArc, owner: Option<PeerId>) {
-        let Some(owner) = owner.filter(|owner| !self.overlay.grace(*owner).is_zero()) else {
-            return;
-        };
-        while !self.overlay.grace(owner).is_zero() {
-            time::sleep(self.overlay.grace(owner).min(TICK)).await;
-        }
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline && self.overlay.membership(owner) != Membership::Member {
-            match time::timeout(LAST_WORDS, self.census(owner, arc)).await {
-                Ok(Ok(_) | Err(RequestError::Refused(_))) => time::sleep(AGAIN).await,
-                Ok(Err(_)) | Err(_) => return,
-            }
-        }
     }
 
     async fn act_on(&self, arc: RingArc) {
@@ -365,7 +312,11 @@ impl Takeover {
     }
 
     /// The replicas that a peer has of an arc.
-    async fn census(&self, source: PeerId, arc: RingArc) -> Result<Census, RequestError> {
+    pub(super) async fn census(
+        &self,
+        source: PeerId,
+        arc: RingArc,
+    ) -> Result<Census, RequestError> {
         let (mut held, mut after) = (Vec::new(), None);
         loop {
             let ask = wire::encode(&CensusAsk { arc, after });
@@ -475,6 +426,7 @@ mod tests {
     };
     use apoidea_crawl::Step;
     use apoidea_model::Key;
+    use apoidea_overlay::Touch;
 
     const ME: u8 = 0x60;
     const BEFORE: u8 = 0x20;
@@ -773,6 +725,37 @@ mod tests {
         assert!(!me.tenancy.is_cut_off());
         assert_eq!(me.tenancy.claim(my_key()), Claim::Owned);
         assert_eq!(*log.lock().unwrap(), ["activate", "lose", "activate"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_was_alone_hears_everybody_that_it_meets_before_it_goes_on() {
+        let (me, takeover, _log) = here();
+        me.ring.answer_with(|_, kind, _| Ok(nothing(kind)));
+        me.ring.set_members([ME].map(peer));
+        tokio::spawn(takeover.run(me.ring.arc_changes()));
+        time::sleep(LAST_WORDS).await;
+        assert_eq!(me.tenancy.claim(my_key()), Claim::Owned);
+        me.ring.set_members([ME, BEFORE].map(peer));
+        let (from, to) = (my_key(), my_key());
+        me.ring.change(ArcChange::Lost {
+            arc: RingArc { from, to },
+            to: None,
+        });
+        time::sleep(LAST_WORDS).await;
+        assert!(me.ring.asked(CENSUS).contains(&peer(BEFORE)));
+        assert_eq!(me.tenancy.claim(my_key()), Claim::Owned);
+        me.ring.answer_with(|_, kind, _| match kind {
+            CENSUS => Err(apoidea_overlay::Refusal::Busy.into()),
+            kind => Ok(nothing(kind)),
+        });
+        me.ring.set_members([ME, BEFORE, NEXT].map(peer));
+        time::sleep(AGAIN * 3).await;
+        assert!(me.ring.asked(CENSUS).contains(&peer(NEXT)));
+        assert_eq!(me.tenancy.claim(my_key()), Claim::TakingOver);
+        assert_eq!(me.tenancy.weigh(peer(NEXT), my_key()), Weight::Vouched);
+        me.ring.answer_with(|_, kind, _| Ok(nothing(kind)));
+        time::sleep(LAST_WORDS).await;
+        assert_eq!(me.tenancy.claim(my_key()), Claim::Owned);
     }
 
     #[tokio::test(start_paused = true)]
