@@ -31,7 +31,7 @@ use crate::{
         addresses::clocks::AddressClocks,
         content::ring_index::{self, RingIndex},
         lending::borrowed::BorrowedDomains,
-        links::{courier::Courier, sent_log::SentLog},
+        links::{courier::Courier, sent_log::SentLog, takers::Takers},
         orders::Orders,
         replicas::{provenance::Provenance, puller::Puller, sweep::Sweeper, takeover::Takeover},
         rights::Rights,
@@ -534,6 +534,7 @@ fn start_swarm(
         sweeper: sweeper.clone(),
         provenance: swarm.provenance.clone(),
     };
+    let takers: Arc<Takers> = Arc::default();
     let courier = Courier {
         overlay: swarm.overlay.clone(),
         store: store.clone(),
@@ -545,13 +546,16 @@ fn start_swarm(
         checks: checking.checks.clone(),
         signer: checking.signer.clone(),
         absences: Default::default(),
+        takers: takers.clone(),
     };
     let puller = swarm.puller.clone();
+    let (overlay, orders) = (swarm.overlay.clone(), orders.clone());
     Ok(vec![
-        tokio::spawn(puller.run(swarm.overlay.clone(), orders.clone())),
+        tokio::spawn(puller.run(overlay.clone(), orders.clone())),
         tokio::spawn(sweeper.run()),
         tokio::spawn(takeover.run(changes)),
         tokio::spawn(courier.run()),
+        tokio::spawn(takers.watch(overlay, store.clone(), orders)),
     ])
 }
 

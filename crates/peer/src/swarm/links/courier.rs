@@ -12,6 +12,7 @@ use crate::{
             answer::taken,
             message::{LINKS, LinksAnswer},
             sent_log::SentLog,
+            takers::Takers,
         },
         orders::Orders,
         tenancy::Tenancy,
@@ -67,6 +68,8 @@ pub(crate) struct Courier {
     pub signer: Signer,
     /// Owners that do not answer.
     pub absences: Absences,
+    /// Owners that have acknowledged something lately.
+    pub takers: Arc<Takers>,
 }
 
 /// The links of some records, sorted.
@@ -175,6 +178,7 @@ impl Courier {
         while let Some((to, Accepted { places, taken })) = sends.next().await {
             let mut commit = Commit::new();
             if let Some((_, places)) = &taken {
+                self.takers.note(to.owner);
                 let links = links_at(&records, places);
                 self.sent.keep(to.owner, to.crawl, links, &mut commit);
             }
@@ -310,7 +314,10 @@ impl Courier {
             Err(error) => {
                 tracing::debug!(?owner, %error, "links were not delivered");
                 match error.is_absence() {
-                    true => self.absences.note_silence(owner),
+                    true => {
+                        self.absences.note_silence(owner);
+                        self.takers.note_silence(owner);
+                    }
                     false => self.absences.note_refusal(owner),
                 }
                 None
@@ -486,6 +493,7 @@ mod tests {
                 checks: Checks(wish),
                 signer: mine,
                 absences: Absences::default(),
+                takers: Arc::default(),
             };
             Fixture {
                 me,

@@ -5,3 +5,4 @@ pub(in crate::swarm) mod answer;
 pub(crate) mod courier;
 pub(crate) mod message;
 pub(crate) mod sent_log;
+pub(crate) mod takers;

@@ -1,7 +1,11 @@
 //! The links that owners have acknowledged lately, in case one of them turns out to have dropped
-//! them.
+//! them, or vanishes.
 
-use crate::{clock::now, lock::lock};
+use crate::{
+    clock::now,
+    lock::lock,
+    swarm::orders::{Orders, Stopped},
+};
 use apoidea_model::{CrawlId, Link, PeerId, Time};
 use apoidea_store::{Commit, ReadError, SentBatch, Store};
 use std::{collections::VecDeque, sync::Mutex, time::Duration};
@@ -11,6 +15,8 @@ use std::{collections::VecDeque, sync::Mutex, time::Duration};
 const KEPT_FOR: Duration = Duration::from_secs(15 * 60);
 /// Batches that are kept at most; some MiB.
 const MAX_BATCHES: usize = 4096;
+/// Batches read at a time.
+const AT_ONCE: usize = 64;
 /// A number is a time and a count.
 const COUNT_BITS: u32 = 10;
 
@@ -48,6 +54,40 @@ impl SentLog {
         while numbers.len() > MAX_BATCHES || numbers.front().is_some_and(|first| *first < oldest) {
             if let Some(first) = numbers.pop_front() {
                 commit.remove_sent(first);
+            }
+        }
+    }
+}
+
+/// Sends the links again that an owner has taken since some time, to the peer that owns their domains
+/// now; gives their number.
+pub(crate) async fn send_again(
+    store: &Store,
+    orders: &Orders,
+    owner: PeerId,
+    since: Time,
+) -> Result<usize, Stopped> {
+    let (mut after, mut links) = (Some(number_at(since)), 0);
+    loop {
+        let batches = match store.sent(after, AT_ONCE) {
+            Ok(batches) => batches,
+            Err(error) => {
+                tracing::warn!(%error, "sent links cannot be read");
+                return Ok(links);
+            }
+        };
+        let Some(last) = batches.last() else {
+            return Ok(links);
+        };
+        after = Some(last.number);
+        for batch in batches.into_iter().filter(|batch| batch.owner == owner) {
+            links += batch.links.len();
+            orders.send_again(batch.crawl, batch.links).await?;
+            let mut commit = Commit::new();
+            commit.remove_sent(batch.number);
+            if let Err(error) = store.apply(&commit) {
+                tracing::warn!(%error, "links that were sent again are not noted");
+                return Ok(links);
             }
         }
     }

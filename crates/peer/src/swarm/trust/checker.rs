@@ -7,6 +7,7 @@
 
 use crate::swarm::{
     REPLICATION_FACTOR,
+    links::sent_log,
     orders::Orders,
     trust::{
         book::TrustBook,
@@ -17,9 +18,9 @@ use crate::swarm::{
     wire,
 };
 use apoidea_crawl::{Matter, Verdict};
-use apoidea_model::PeerId;
+use apoidea_model::{PeerId, Time};
 use apoidea_overlay::Overlay;
-use apoidea_store::{Commit, Store};
+use apoidea_store::Store;
 use futures::future;
 use rand::seq::IteratorRandom;
 use std::{
@@ -53,8 +54,6 @@ const MAX_HEARD: u32 = 8;
 const HEARD_FOR: Duration = Duration::from_secs(60);
 /// Peers after this one that are told of a liar.
 const TOLD: usize = 8;
-/// Batches of sent links read at a time.
-const BATCHES: usize = 64;
 
 /// A reason to check.
 #[derive(Debug)]
@@ -245,7 +244,9 @@ impl Checker {
                 if verdict == Verdict::Distrusted {
                     let shown = waiting.shown.remove(&owner).unwrap_or_default();
                     waiting.forget(owner);
-                    self.send_again(owner).await;
+                    // A peer that is stopping sends nothing more.
+                    let _ =
+                        sent_log::send_again(&self.store, &self.orders, owner, Time::ZERO).await;
                     if origin != Origin::Others {
                         self.spread(owner, shown).await;
                     }
@@ -253,34 +254,6 @@ impl Checker {
             }
             (Finding::Open, _) if due.looks < LOOKS => waiting.add(due),
             (Finding::Right | Finding::Unclear | Finding::Open | Finding::Over, _) => {}
-        }
-    }
-
-    /// Sends the links again that a liar took, to the peer that owns its domains now.
-    async fn send_again(&self, liar: PeerId) {
-        let mut after = None;
-        loop {
-            let batches = match self.store.sent(after, BATCHES) {
-                Ok(batches) => batches,
-                Err(error) => return tracing::warn!(%error, "sent links cannot be read"),
-            };
-            let Some(last) = batches.last() else { return };
-            after = Some(last.number);
-            for batch in batches.into_iter().filter(|batch| batch.owner == liar) {
-                if self
-                    .orders
-                    .send_again(batch.crawl, batch.links)
-                    .await
-                    .is_err()
-                {
-                    return;
-                }
-                let mut commit = Commit::new();
-                commit.remove_sent(batch.number);
-                if let Err(error) = self.store.apply(&commit) {
-                    return tracing::warn!(%error, "links that were sent again are not noted");
-                }
-            }
         }
     }
 
@@ -384,7 +357,7 @@ mod tests {
     };
     use apoidea_model::CrawlId;
     use apoidea_overlay::{RequestError, Signer};
-    use apoidea_store::SentBatch;
+    use apoidea_store::{Commit, SentBatch};
     use std::sync::Mutex;
 
     const HOLDERS: [u8; 2] = [0x50, 0x60];

@@ -77,8 +77,11 @@ impl TrustedRing {
         let _ = self.changes.send(change);
     }
 
-    /// Takes the arcs of peers that are distrusted now, and gives those of others back.
+    /// Takes the arcs of peers that are distrusted now, and gives those of others back. A gained arc
+    /// comes from nobody but this peer itself: the liar is not believed, and no other peer had a
+    /// right to the arc. So nobody may say what is done there.
     fn take_and_give_back(&self) {
+        let from = Some(self.me());
         let wanted = self.arcs_before_me();
         let taken = read(&self.taken).clone();
         if wanted == taken {
@@ -101,7 +104,7 @@ impl TrustedRing {
                         from: new.from,
                         to: old.from,
                     };
-                    self.tell(ArcChange::Gained { arc, from: None });
+                    self.tell(ArcChange::Gained { arc, from });
                 }
                 // A peer that left the ring has left its arc to this one.
                 None if self.inner.owns(old.to) => {}
@@ -114,7 +117,7 @@ impl TrustedRing {
         for (peer, arc) in wanted {
             if !taken.contains_key(&peer) {
                 tracing::info!(%peer, "the domains of a distrusted peer are taken over");
-                self.tell(ArcChange::Gained { arc, from: None });
+                self.tell(ArcChange::Gained { arc, from });
             }
         }
     }
@@ -281,7 +284,7 @@ mod tests {
         fixture.trusted.take_and_give_back();
         let gained = ArcChange::Gained {
             arc: arc(0x20, LIAR),
-            from: None,
+            from: Some(peer(ME)),
         };
         assert_eq!(fixture.changes.try_recv(), Ok(gained));
         let trusted = &fixture.trusted;
