@@ -36,6 +36,8 @@ pub const MAX_LIES: usize = 8;
 pub enum Matter {
     /// Links that it acknowledged as the owner of their domains.
     Links,
+    /// Pages that it fetched for another peer, and says that it keeps.
+    Pages,
 }
 
 /// Something that a peer said and that was not so.

@@ -41,6 +41,7 @@ use crate::{
             book::{Openness, TrustBook},
             checker::{Checker, Checks, MAX_WISHES, Wish},
             held_links::HeldLinks,
+            keepers::Keepers,
             trusted_ring::TrustedRing,
         },
     },
@@ -224,6 +225,10 @@ impl Peer {
             tenancy: tenancy.clone(),
             local: index.clone(),
             prover: prover.clone(),
+            keepers: Keepers {
+                store: store.clone(),
+                book: book.clone(),
+            },
         };
         let (findings, inbox) = mpsc::unbounded_channel();
         let home = Home::default();

@@ -637,7 +637,7 @@ at: number, };
 /**
  * A kind of lie.
  */
-export type LieKind = "dropped_links";
+export type LieKind = "dropped_links" | "lost_pages";
 
 /**
  * One connected peer.

@@ -50,6 +50,8 @@ describe("words", () => {
     const at = Date.UTC(2026, 4, 12, 12);
     const liar = { ...standing, lies: [{ kind: "dropped_links" as const, count: 37, at }] };
     expect(lie(liar)).toBe("dropped 37 links on 12 May");
+    const keeper = { ...standing, lies: [{ kind: "lost_pages" as const, count: 1, at }] };
+    expect(lie(keeper)).toBe("could not show 1 page on 12 May");
   });
   it.each<[RobotsStatus, string]>([
     [{ kind: "not_asked" }, "not asked yet"],

@@ -55,7 +55,10 @@ export function robots(status: RobotsStatus, now: number): string {
   }
 }
 
-const LIES: Record<LieKind, string> = { dropped_links: "dropped" };
+const LIES: Record<LieKind, [string, string]> = {
+  dropped_links: ["dropped", "link"],
+  lost_pages: ["could not show", "page"],
+};
 
 /** How often another peer's work was checked, and how often nothing was wrong. */
 export function checked({ checked, right }: Standing): string {
@@ -66,7 +69,8 @@ export function checked({ checked, right }: Standing): string {
 export function lie({ lies }: Standing): string {
   const last = lies.at(-1);
   if (!last) return "";
-  return `${LIES[last.kind]} ${counted(last.count, "link")} on ${day(last.at)}`;
+  const [deed, thing] = LIES[last.kind];
+  return `${deed} ${counted(last.count, thing)} on ${day(last.at)}`;
 }
 
 function times(count: number): string {

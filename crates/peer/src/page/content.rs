@@ -81,6 +81,17 @@ impl Question {
     }
 }
 
+/// A keeper's answer to the question for a body, compared with the body here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// It has the body.
+    Body,
+    /// It answers, and has not.
+    Nothing,
+    /// It does not answer.
+    Silence,
+}
+
 /// Answers questions about content.
 pub(crate) trait ContentIndex: Send + Sync + 'static {
     /// Decides, each as soon as it can be decided, and remembers the sights that are new. One that
@@ -94,6 +105,14 @@ pub(crate) trait ContentIndex: Send + Sync + 'static {
         content: ContentHash,
         nonce: Nonce,
     ) -> Pin<Box<dyn Future<Output = Option<Evidence>> + Send + '_>>;
+
+    /// The helper that says that it keeps a page, if it is to be checked now.
+    fn keeper_to_check(&self, _: &PageUrl) -> Option<PeerId> {
+        None
+    }
+
+    /// Takes in what a helper has shown of a page that it says it keeps.
+    fn note_shown(&self, _: PeerId, _: Shown) {}
 
     /// How long questions collect before they are asked.
     fn collects_for(&self) -> Duration {
@@ -217,17 +236,41 @@ impl ContentQueue {
     /// Can the keeper that a fact names show that it has this body? It may just be writing it, so it
     /// is asked a few times.
     pub(crate) async fn is_proven(&self, fact: &Fact, content: ContentHash, body: &[u8]) -> bool {
+        self.shown(fact, content, body).await == Shown::Body
+    }
+
+    /// Does the helper that fetched a page the last time keep it, as it said? Some are asked, by
+    /// chance. One that is away counts as one that does not: nobody else may have the page.
+    pub(crate) async fn is_kept(
+        &self,
+        page: &PageUrl,
+        time: Time,
+        content: ContentHash,
+        body: &[u8],
+    ) -> bool {
+        let Some(keeper) = self.index.keeper_to_check(page) else {
+            return true;
+        };
+        let page = page.clone();
+        let fact = Fact { page, time, keeper };
+        let shown = self.shown(&fact, content, body).await;
+        self.index.note_shown(keeper, shown);
+        shown == Shown::Body
+    }
+
+    async fn shown(&self, fact: &Fact, content: ContentHash, body: &[u8]) -> Shown {
         let nonce: Nonce = rand::random();
         let expected = proof_of(&nonce, body);
         for pause in PROOF_PAUSES {
             time::sleep(pause).await;
             match self.index.proof(fact, content, nonce).await {
-                Some(Evidence::Shown(proof)) => return proof == expected,
+                Some(Evidence::Shown(proof)) if proof == expected => return Shown::Body,
                 Some(Evidence::Soon) => {}
-                Some(Evidence::Lacking) | None => return false,
+                Some(Evidence::Shown(_) | Evidence::Lacking) => return Shown::Nothing,
+                None => return Shown::Silence,
             }
         }
-        false
+        Shown::Nothing
     }
 }
 

@@ -306,7 +306,11 @@ impl PageWork {
             standing: Standing::Open,
         };
         let verdict = match is_captured(&page.pending.visit, &content) {
-            true => Verdict::Unchanged,
+            true if self.is_kept(&page).await => Verdict::Unchanged,
+            true => {
+                self.prover.note_kept(&content);
+                Verdict::New
+            }
             false => {
                 let verdict = self.judged(&mut page, sight.clone()).await?;
                 self.doubted(&page, sight, verdict).await
@@ -359,6 +363,14 @@ impl PageWork {
         let (content, standing) = (self.content.clone(), Standing::Unproven);
         tokio::spawn(async move { content.ask(Sighting { standing, ..sight }).await });
         Verdict::New
+    }
+
+    /// Is the last capture of a page that has not changed where it is said to be?
+    async fn is_kept(&self, page: &FetchedPage) -> bool {
+        let (url, body) = (&page.pending.url, &page.body.bytes);
+        let time = page.pending.visit.since();
+        let is_kept = self.content.is_kept(url, time, page.content, body);
+        !self.processor.keeps() || is_kept.await
     }
 
     /// Waits for the verdict on a page. Should that take long, its body waits on the disk.

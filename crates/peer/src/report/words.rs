@@ -64,6 +64,7 @@ pub fn standing(standing: &Standing, now: Time) -> String {
         let ago = duration(now.since(lie.at));
         let what = match lie.kind {
             LieKind::DroppedLinks => format!("dropped {}", count(lie.count, "link")),
+            LieKind::LostPages => format!("could not show {}", count(lie.count, "page")),
         };
         words += &format!("; {what} {ago} ago");
     }
@@ -268,6 +269,12 @@ mod tests {
         assert_eq!(
             standing(&peer, NOW),
             "checked 412 times, right once; dropped 37 links 5 min ago; distrusted for 60 min"
+        );
+        peer.lies[0].kind = LieKind::LostPages;
+        let words = standing(&peer, NOW);
+        assert!(
+            words.contains("could not show 37 pages 5 min ago"),
+            "{words}"
         );
     }
 

@@ -21,6 +21,7 @@ use crate::{
             book::{Openness, TrustBook},
             checker::{Checks, Wish},
             held_links::HeldLinks,
+            keepers::Keepers,
         },
         wire,
     },
@@ -409,6 +410,14 @@ impl TestPeer {
         let book = TrustBook::open(self.store.clone(), Openness::Open).unwrap();
         let (ring, store) = (self.ring.clone(), self.store.clone());
         HeldLinks::new(ring, store, self.orders.clone(), Arc::new(book))
+    }
+
+    pub(crate) fn keepers(&self) -> Keepers {
+        let book = TrustBook::open(self.store.clone(), Openness::Open).unwrap();
+        Keepers {
+            store: self.store.clone(),
+            book: Arc::new(book),
+        }
     }
 
     pub(crate) fn sweeper(&self) -> Sweeper {

@@ -2,17 +2,18 @@
 
 use crate::{
     page::{
-        content::{ContentIndex, LocalIndex, Question, Sighting, Verdict},
+        content::{ContentIndex, LocalIndex, Question, Shown, Sighting, Verdict},
         proof::{Evidence, Nonce, Prover},
     },
     swarm::{
         REPLICATION_FACTOR,
         content::message::{CONTENT, ContentAsk, FACTS, Facts, MAX_FACTS, PROOF, ProofAsk},
         tenancy::{Claim, Tenancy},
+        trust::keepers::Keepers,
         wire,
     },
 };
-use apoidea_model::{ContentHash, PeerId};
+use apoidea_model::{ContentHash, PageUrl, PeerId};
 use apoidea_overlay::{Overlay, RequestError};
 use apoidea_store::Fact;
 use futures::{FutureExt, StreamExt, future, stream::FuturesUnordered};
@@ -46,6 +47,7 @@ pub(crate) struct RingIndex {
     pub tenancy: Arc<Tenancy>,
     pub local: Arc<LocalIndex>,
     pub prover: Arc<Prover>,
+    pub keepers: Keepers,
 }
 
 impl ContentIndex for RingIndex {
@@ -73,6 +75,14 @@ impl ContentIndex for RingIndex {
             let answer = time::timeout(PROOF_WITHIN, request).await.ok()?.ok()?;
             wire::decode(&answer).ok()
         })
+    }
+
+    fn keeper_to_check(&self, page: &PageUrl) -> Option<PeerId> {
+        self.keepers.to_check(page)
+    }
+
+    fn note_shown(&self, keeper: PeerId, shown: Shown) {
+        self.keepers.note(keeper, shown);
     }
 
     fn collects_for(&self) -> Duration {
@@ -280,6 +290,7 @@ mod tests {
             tenancy: me.tenancy.clone(),
             local: me.index.clone(),
             prover: Arc::new(Prover::new(peer(ME), None)),
+            keepers: me.keepers(),
         }))
     }
 

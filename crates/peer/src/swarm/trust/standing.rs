@@ -36,6 +36,8 @@ pub struct FoundLie {
 pub enum LieKind {
     /// It acknowledged links and dropped them.
     DroppedLinks,
+    /// It said that it keeps pages, and could not show them.
+    LostPages,
 }
 
 impl Standing {
@@ -55,6 +57,7 @@ impl From<&Lie> for FoundLie {
         FoundLie {
             kind: match lie.matter {
                 Matter::Links => LieKind::DroppedLinks,
+                Matter::Pages => LieKind::LostPages,
             },
             count: lie.count,
             at: lie.at,
