@@ -49,6 +49,15 @@ class Internet:
         home.plug_in()
         return home
 
+    def block(self, packets):
+        """Lets none of these packets arrive."""
+        chain = "add chain inet block arriving { type filter hook input priority 0; }"
+        rule = f"add rule inet block arriving {packets} drop"
+        self.middle.run("nft", f"add table inet block; {chain}; {rule}")
+
+    def unblock(self):
+        self.middle.run("nft", "delete table inet block")
+
     def close(self):
         for part in self.parts:
             part.close()

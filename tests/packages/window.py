@@ -1,11 +1,11 @@
 """The window of the installed app on a screen that nobody sees, driven by WebKit's own driver."""
 
-import base64
 import json
 import os
 import shlex
 import subprocess
 
+import shell
 from kit.patience import wait
 
 DRIVER = "/usr/bin/WebKitWebDriver"
@@ -42,7 +42,7 @@ class Desktop:
 class Window:
     """The app that is installed in a root, started in a home, with its window under control."""
 
-    def __init__(self, root, network, home, settings):
+    def __init__(self, root, network, home, settings, link=None):
         home.mkdir()
         self.home, self.network, self.root = home, network, root
         self.desktop = Desktop(home)
@@ -57,7 +57,8 @@ class Window:
             env=self.environment(),
             stderr=subprocess.DEVNULL,
         )
-        options = {"binary": str(self.app), "args": [str(word) for word in self.words]}
+        words = [*self.words, link] if link else self.words
+        options = {"binary": str(self.app), "args": [str(word) for word in words]}
         wanted = {"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": options}}}
         driver = f"http://127.0.0.1:{PORT}/session"
         answer = wait("the window", lambda: network.fetch(driver, "POST", wanted))
@@ -102,9 +103,9 @@ class Window:
         assert clicked is not None, xpath
 
     def picture(self, path):
+        """Takes a picture of the screen. The driver's own waits for the page to be drawn again."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        taken = self.network.fetch(f"{self.session}/screenshot")
-        path.write_bytes(base64.b64decode(taken["value"]))
+        shell.run("import", "-window", "root", path, env=self.environment())
 
     def ask(self, path):
         """An answer of the peer in the app."""

@@ -34,6 +34,8 @@ UNINSTALL = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\Apoidea"
 # domains.
 TRIALS = 12
 RUN = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Run"
+# Links that begin with apoidea: are invites.
+SCHEME = r"HKCU\Software\Classes\apoidea"
 NOTIFIER = r"HKCU\Software\Classes\AppUserModelId\org.apoidea.desktop"
 SCREENSAVER = r"HKCU\Control Panel\Desktop"
 
@@ -167,6 +169,7 @@ def check_installed(system, version):
     assert found == INSTALLED, found ^ INSTALLED
     assert version in system.registry(UNINSTALL, "DisplayVersion")
     assert system.knows(NOTIFIER, "Apoidea")
+    assert system.knows(rf"{SCHEME}\shell\open\command", r'\apoidea-desktop.exe" "%1"')
     menu = system.profile / "AppData/Roaming/Microsoft/Windows/Start Menu/Programs/Apoidea"
     assert {file.name for file in menu.iterdir()} == {"Apoidea.lnk", "Uninstall Apoidea.lnk"}
     assert (system.folder / "Apoidea.scr").stat().st_size == (
@@ -252,7 +255,7 @@ def check_removal(system, installer, data):
         "exactly ours is removed"
     )
     assert (data / "identity").exists() and not cache.exists()
-    for key in (UNINSTALL, RUN, NOTIFIER, SCREENSAVER):
+    for key in (UNINSTALL, RUN, NOTIFIER, SCHEME, SCREENSAVER):
         assert not system.knows(key, "Apoidea"), f"left: {key}"
     assert not (
         system.profile / "AppData/Roaming/Microsoft/Windows/Start Menu/Programs/Apoidea"
