@@ -40,8 +40,8 @@ struct Desktop {
     windows: Mutex<Windows>,
     folder: PathBuf,
     purpose: Purpose,
-    /// The invite that the app was started with.
-    invite: Option<String>,
+    /// An invite that was opened before the peer had started.
+    invite: Mutex<Option<String>>,
 }
 
 impl Desktop {
@@ -51,6 +51,10 @@ impl Desktop {
 
     fn windows(&self) -> MutexGuard<'_, Windows> {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn invite(&self) -> MutexGuard<'_, Option<String>> {
+        self.invite.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -79,7 +83,7 @@ pub fn run(launch: Launch) -> anyhow::Result<()> {
         windows: Mutex::default(),
         folder,
         purpose,
-        invite,
+        invite: Mutex::new(invite),
     };
     let app = tauri::Builder::default()
         .plugin(tauri_plugin_single_instance::init(|app, words, _| {
@@ -93,14 +97,20 @@ pub fn run(launch: Launch) -> anyhow::Result<()> {
         .setup(move |app| Ok(set_up(app.handle(), place)?))
         .build(crate::context())
         .context("this desktop cannot show the app; `apoidea run` is the same peer without it")?;
-    app.run(|_, event| {
+    app.run(|_app, event| match event {
         // The tray stays whatever else is closed.
-        if let RunEvent::ExitRequested {
+        RunEvent::ExitRequested {
             api, code: None, ..
-        } = event
-        {
-            api.prevent_exit();
+        } => api.prevent_exit(),
+        // Other systems hand a link over on the command line.
+        #[cfg(target_os = "macos")]
+        RunEvent::Opened { urls } => {
+            for url in urls {
+                let app = _app.clone();
+                tauri::async_runtime::spawn(async move { open_invite(&app, url.into()).await });
+            }
         }
+        _ => {}
     });
     Ok(())
 }
@@ -147,17 +157,28 @@ fn second_start(app: &AppHandle, words: Vec<String>) {
     tauri::async_runtime::spawn(async move { show(&app, Kind::Dashboard, page).await });
 }
 
-/// Lets the volunteer look at an invite; nothing is joined before they say so in the window.
+/// Lets the volunteer look at an invite; nothing is joined before they say so in the window. A new
+/// volunteer is welcomed first.
 async fn open_invite(app: &AppHandle, invite: String) {
     let desktop = app.state::<Desktop>();
-    let Some(engine) = desktop.engine.get() else {
-        return;
+    let engine = {
+        let mut waiting = desktop.invite();
+        let Some(engine) = desktop.engine.get() else {
+            // The first window will show it.
+            *waiting = Some(invite);
+            return;
+        };
+        engine
     };
     if let Err(error) = engine.api().open_invite(invite).await {
         let view = desktop.view().clone();
         notify(app, &view, &format!("{error:#}"));
     }
-    show(app, Kind::Dashboard, "peers").await;
+    let page = match engine.is_welcomed() {
+        true => "peers",
+        false => "invited",
+    };
+    show(app, Kind::Dashboard, page).await;
 }
 
 /// Follows the peer until it ends or somebody asks for its end.
@@ -201,7 +222,8 @@ async fn tell_of_login(app: &AppHandle, engine: &Engine) -> anyhow::Result<()> {
 }
 
 async fn first_window(app: &AppHandle, engine: &Engine) {
-    if let Some(invite) = app.state::<Desktop>().invite.clone() {
+    let invite = app.state::<Desktop>().invite().take();
+    if let Some(invite) = invite {
         return open_invite(app, invite).await;
     }
     match app.state::<Desktop>().purpose {

@@ -8,6 +8,9 @@ use crate::window::Kind;
 use clap::Parser;
 use std::{ffi::OsString, path::PathBuf, str::FromStr};
 
+/// The beginning of every invite.
+const SCHEME: &str = "apoidea:";
+
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
@@ -104,12 +107,14 @@ impl Place {
     }
 }
 
-/// A link that the desktop hands over; the peer reads the rest of it.
+/// A link that the desktop hands over; the peer reads the rest of it. A QR code holds it in capital
+/// letters.
 fn link(word: &str) -> Result<String, String> {
-    if word.starts_with("apoidea:") {
+    let scheme = word.get(..SCHEME.len());
+    if scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME)) {
         Ok(word.to_owned())
     } else {
-        Err("an invite begins with apoidea:".to_owned())
+        Err(format!("an invite begins with {SCHEME}"))
     }
 }
 
@@ -221,10 +226,16 @@ mod tests {
 
     #[test]
     fn an_invite_is_opened_by_its_link() {
-        let words = ["apoidea-desktop", "apoidea:abc"].map(str::to_owned);
-        let launch = Launch::parse(words).unwrap();
-        assert_eq!(launch.purpose, Purpose::Open);
-        assert_eq!(launch.invite.as_deref(), Some("apoidea:abc"));
+        let open = |link: &str| Launch::parse(["apoidea-desktop", link].map(str::to_owned));
+        for link in ["apoidea:abc", "APOIDEA:ABC"] {
+            let launch = open(link).unwrap();
+            assert_eq!(launch.purpose, Purpose::Open);
+            assert_eq!(launch.invite.as_deref(), Some(link));
+        }
+        for other in ["https://example.org/", "apoidea", "apoidéa:abc"] {
+            let refused = open(other).unwrap_err().to_string();
+            assert!(refused.contains("begins with apoidea:"), "{refused}");
+        }
     }
 
     #[test]

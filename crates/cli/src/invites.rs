@@ -6,7 +6,9 @@ use crate::{
     control::print_json,
 };
 use anyhow::{Context, bail};
-use apoidea_peer::{Invite, InviteAnswer, JoinRequest, Joined, Membership};
+use apoidea_peer::{
+    Invite, InviteAnswer, InviteContents, InviteRequest, JoinRequest, Joined, Membership,
+};
 use std::{io, io::IsTerminal, process::ExitCode};
 
 const AT_NEXT_START: &str = "It counts from the next start of the peer on.";
@@ -48,6 +50,9 @@ pub fn join(place: &Place, options: &JoinOptions) -> anyhow::Result<ExitCode> {
     let Ok(client) = Client::connect(place) else {
         return join_later(place, options, &invite);
     };
+    let request = InviteRequest { link: link.clone() };
+    let contents: InviteContents = client.post("/api/invite", Some(&request))?;
+    ask_first(options, &Membership::of(&invite), contents.is_own)?;
     let request = JoinRequest {
         link,
         agreed: options.yes,
@@ -71,15 +76,27 @@ fn join_later(place: &Place, options: &JoinOptions, invite: &Invite) -> anyhow::
     let folder = place.data()?;
     let mut current = place.config()?.network;
     if let Some(chosen) = Membership::load(&folder)? {
-        current.name = chosen.name;
+        (current.name, current.is_private) = (chosen.name, chosen.is_private);
     }
-    if invite.network != current.name && !options.yes {
-        bail!(
-            "the invite is for another network, {:?}; add --yes to go there",
-            invite.network.as_str()
-        );
-    }
-    Membership::of(invite).save(&folder)?;
+    let invited = Membership::of(invite);
+    let is_own = (&invited.name, invited.is_private) == (&current.name, current.is_private);
+    ask_first(options, &invited, is_own)?;
+    invited.save(&folder)?;
     println!("{} peers are called at the next start.", invite.peers.len());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Another network is entered only by somebody who has said so.
+fn ask_first(options: &JoinOptions, invited: &Membership, is_own: bool) -> anyhow::Result<()> {
+    if is_own || options.yes {
+        return Ok(());
+    }
+    let private = match invited.is_private {
+        true => ", a private one whose peers may name private addresses",
+        false => "",
+    };
+    bail!(
+        "the invite is for another network, {:?}{private}; add --yes to go there",
+        invited.name.as_str()
+    )
 }

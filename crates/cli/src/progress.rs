@@ -1,7 +1,7 @@
 //! Live progress: one line that renews itself on a terminal, a plain line now and then otherwise.
 
 use crate::pipe::say;
-use apoidea_peer::{Handle, Status, words};
+use apoidea_peer::{EntryState, EntryStatus, Handle, Status, words};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 use std::{
     io::{self, IsTerminal},
@@ -75,9 +75,10 @@ fn line(status: &Status) -> String {
         fetching,
         ..
     } = status;
-    let told = match &status.attention {
-        Some(attention) => words::attention(attention),
-        None => status.reason.clone(),
+    let told = match (&status.attention, tried(status)) {
+        (Some(attention), _) => words::attention(attention),
+        (None, Some(tried)) => format!("{} · {tried}", status.reason),
+        (None, None) => status.reason.clone(),
     };
     format!(
         "{told} · {speed:.1} pages/s · {pages} pages · {rate}/s · {queue} waiting · {hosts} hosts · {fetching} under way",
@@ -87,4 +88,23 @@ fn line(status: &Status) -> String {
         queue = HumanCount(*queued),
         hosts = HumanCount(*domains),
     )
+}
+
+/// The ways to other peers that were tried, while none is found.
+fn tried(status: &Status) -> Option<String> {
+    status.door.missing?;
+    let is_tried = |entry: &&EntryStatus| {
+        let state = entry.state;
+        matches!(
+            state,
+            EntryState::Trying | EntryState::Silent | EntryState::Closed
+        )
+    };
+    let tried = status.door.entry.iter().filter(is_tried);
+    let tried = tried.map(|entry| {
+        let way = words::entry_way(entry.way);
+        format!("{way}: {}", words::entry(entry))
+    });
+    let tried = tried.collect::<Vec<_>>().join(", ");
+    (!tried.is_empty()).then_some(tried)
 }

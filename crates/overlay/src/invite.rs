@@ -55,8 +55,8 @@ pub enum InvalidInvite {
         "the invite is of version {0}, made by a newer program; this one knows version {VERSION}"
     )]
     Newer(u8),
-    /// It names nobody.
-    #[error("the invite names no peer")]
+    /// It names nobody who may be called.
+    #[error("the invite names no peer at an address of the Internet; ask for a new one")]
     Empty,
 }
 

@@ -80,6 +80,32 @@ async fn a_silent_name_server() {
         told.contains("BitTorrent's DHT: cannot be reached"),
         "{told}"
     );
+    let codes = launch.run(&["status", "--json"]);
+    let codes: serde_json::Value = serde_json::from_slice(&codes.stdout).unwrap();
+    assert_eq!(codes["missing"]["kind"], "name_server");
+    let ways = codes["entry"].as_array().unwrap().iter();
+    let ways: Vec<(&str, &str)> = ways
+        .map(|entry| (entry["way"].as_str(), entry["state"].as_str()))
+        .map(|(way, state)| (way.unwrap(), state.unwrap()))
+        .collect();
+    assert_eq!(
+        ways,
+        [
+            ("remembered", "nothing"),
+            ("configured", "nothing"),
+            ("name", "nothing"),
+            ("local_network", "silent"),
+            ("rendezvous", "closed"),
+        ]
+    );
+    // The same in one line, where `make run` shows it.
+    let line = |words: String| {
+        let line = words.lines().last()?.to_owned();
+        let parts = ["name servers do not answer", "local network", "BitTorrent"];
+        parts.iter().all(|part| line.contains(part)).then_some(line)
+    };
+    peer.observe("one line says it all", MINUTE, async || line(peer.words()))
+        .await;
     assert_eq!(
         contacted(),
         [""; 0],

@@ -5,7 +5,9 @@ use crate::{
     namespace,
     peer_process::{Launch, PeerProcess},
 };
-use apoidea_peer::InviteAnswer;
+use apoidea_model::{Key, PeerId};
+use apoidea_overlay::{AddressPolicy, Invite, InvitedPeer};
+use apoidea_peer::{InviteAnswer, NetworkState};
 use reqwest::Method;
 use std::path::Path;
 
@@ -84,7 +86,7 @@ async fn three_join_by_a_link() {
     let first = launches[0].start().await;
     first
         .wait("it is alone", MINUTE, |status| {
-            status.network == apoidea_peer::NetworkState::Alone
+            status.network == NetworkState::Alone
         })
         .await;
     let made = invite(&first).await;
@@ -117,12 +119,12 @@ async fn three_join_by_a_link() {
 }
 
 #[test]
-fn a_damaged_or_forged_invite_leads_nowhere() {
+fn a_damaged_invite_or_one_of_another_network_is_told_apart() {
     in_an_internet("invites::bad_links");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "run by a_damaged_or_forged_invite_leads_nowhere"]
+#[ignore = "run by a_damaged_invite_or_one_of_another_network_is_told_apart"]
 async fn bad_links() {
     if !namespace::is_prepared() {
         return;
@@ -156,4 +158,81 @@ async fn bad_links() {
         .await;
     founder.wait("for both", MINUTE, is_member(2)).await;
     assert_eq!(contacted(), [""; 0]);
+}
+
+#[test]
+fn a_forged_invite_leads_nowhere() {
+    in_an_internet("invites::forged_links");
+}
+
+/// A link to one peer, as somebody writes it who has read the source.
+fn forged(network: &str, addresses: AddressPolicy, id: PeerId, places: &[&str]) -> String {
+    let peer = InvitedPeer {
+        id,
+        addresses: places.iter().map(|place| place.parse().unwrap()).collect(),
+    };
+    let invite = Invite {
+        network: network.parse().unwrap(),
+        addresses,
+        peers: vec![peer],
+    };
+    invite.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by a_forged_invite_leads_nowhere"]
+async fn forged_links() {
+    if !namespace::is_prepared() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second, third] = [0, 1, 2].map(|home| launch(folder.path(), home));
+    let (victim, honest) = (first.start().await, second.start().await);
+    let made = invite(&honest).await;
+    let (network, place) = (
+        &made.contents.network,
+        made.contents.peers[0][0].to_string(),
+    );
+    let stranger = PeerId::at(Key::hash("nobody"));
+
+    // Places in the volunteer's own network, in an invite to the open one.
+    let inside = forged(
+        network,
+        AddressPolicy::Global,
+        stranger,
+        &["192.168.1.1:80", "127.0.0.1:22"],
+    );
+    let (is_done, words) = said(&first, &["join", &inside]);
+    assert!(!is_done && words.contains("no peer"), "{words}");
+
+    // The same places, in an invite to a private network that has the open one's name; also while no
+    // peer runs.
+    let private = forged(
+        network,
+        AddressPolicy::Private,
+        stranger,
+        &["192.168.1.1:80"],
+    );
+    for launch in [&first, &third] {
+        let (is_done, words) = said(launch, &["join", &private]);
+        assert!(!is_done && words.contains("another network"), "{words}");
+        assert!(
+            words.contains("private") && words.contains("--yes"),
+            "{words}"
+        );
+    }
+
+    // Somebody else's name for a peer, and the address of a third party.
+    let wrong = forged(
+        network,
+        AddressPolicy::Global,
+        stranger,
+        &[&place, "60.1.2.3:443"],
+    );
+    let (is_done, words) = said(&first, &["join", &wrong]);
+    assert!(is_done && words.contains("None of the 1 peers"), "{words}");
+    for peer in [&victim, &honest] {
+        assert_eq!(peer.status().await.network, NetworkState::Alone);
+    }
+    assert_eq!(contacted(), ["60.1.2.3:443"], "and nobody else");
 }

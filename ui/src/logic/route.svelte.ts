@@ -2,7 +2,7 @@
 
 export const PAGES = ["overview", "domains", "peers", "settings", "activity"] as const;
 /** Reached from elsewhere. */
-export const OTHERS = ["about", "welcome", "screensaver"] as const;
+export const OTHERS = ["about", "welcome", "invited", "screensaver"] as const;
 export type Page = (typeof PAGES)[number] | (typeof OTHERS)[number];
 
 export function parse(hash: string): Page {

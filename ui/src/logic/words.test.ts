@@ -7,6 +7,7 @@ import type {
   PageOutcome,
   RobotsStatus,
   Standing,
+  Status,
 } from "../api/model";
 import {
   attention,
@@ -17,6 +18,7 @@ import {
   lie,
   missing,
   network,
+  noPage,
   outcome,
   pause,
   robots,
@@ -27,6 +29,19 @@ const NOW = 1_000_000;
 const MINUTE = 60_000;
 
 describe("words", () => {
+  it.each<[Partial<Status> | undefined, string]>([
+    [undefined, "without the peer"],
+    [{ state: "paused", queued: 9 }, "paused"],
+    [{ missing: { kind: "internet" }, queued: 9 }, "no Internet connection; it begins by itself"],
+    [{ missing: { kind: "peers", ways: 2 }, queued: 9 }, "on their way"],
+    [{ network: { kind: "joining" } }, "looked for"],
+    [{ network: { kind: "member", peers: 3 } }, "Wait for the other peers"],
+    [{ network: { kind: "alone" } }, "Add an address"],
+  ])("says why there is no page while the peer is %j: %s", (status, text) => {
+    const rest = { state: "crawling", missing: null, queued: 0, network: { kind: "alone" } };
+    expect(noPage(status && ({ ...rest, ...status } as Status))).toContain(text);
+  });
+
   it.each<[DomainStatus, string]>([
     [{ kind: "crawling" }, "crawling"],
     [{ kind: "rests", until: NOW + 5 * MINUTE }, "rests for 5 min"],

@@ -11,6 +11,7 @@ import type {
   RobotsStatus,
   Role,
   Standing,
+  Status,
   StopReason,
 } from "../api/model";
 import { counted, day, span, whole } from "./format";
@@ -137,6 +138,23 @@ export function missing(missing: Missing): string {
       return "Cut off from the other peers; they may crawl in its place";
     case "peers":
       return `Nobody was found yet, ${missing.ways} ${missing.ways === 1 ? "way" : "ways"} tried`;
+  }
+}
+
+/** Why there is no page to show, and what helps. */
+export function noPage(status: Status | undefined): string {
+  if (!status) return "Not known without the peer.";
+  if (status.state === "paused") return "No page yet, since it is paused.";
+  if (status.missing && status.missing.kind !== "peers")
+    return `No page yet. ${missing(status.missing)}; it begins by itself when that changes.`;
+  if (status.queued) return "No page yet. The first ones are on their way.";
+  switch (status.network.kind) {
+    case "joining":
+      return "No page yet. Other peers are being looked for first.";
+    case "member":
+      return "No page yet. Wait for the other peers, or add an address.";
+    default:
+      return "No page yet. Add an address to begin.";
   }
 }
 

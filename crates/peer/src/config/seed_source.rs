@@ -211,14 +211,30 @@ mod tests {
             .iter()
             .filter_map(|host| host.as_str().rsplit('.').next())
             .collect();
-        assert!(countries.len() >= 60, "{}: {countries:?}", countries.len());
+        assert!(countries.len() >= 100, "{}: {countries:?}", countries.len());
+        let is_language = |host: &&Domain| host.as_str().ends_with(".wikipedia.org");
+        let languages = hosts.iter().filter(is_language).count();
+        assert!((40..80).contains(&languages), "{languages}");
         for url in &urls {
             let text = url.to_string();
             assert!(
                 text.starts_with("https://") && text.ends_with('/'),
                 "{text}"
             );
+            assert_eq!(text.matches('/').count(), 3, "a front page: {text}");
         }
+    }
+
+    #[test]
+    fn the_list_in_the_program_is_written_as_it_is_read() {
+        let lines: Vec<&str> = BUILT_IN.lines().collect();
+        let is_for_people = |line: &&&str| line.is_empty() || line.starts_with('#');
+        let written = lines.iter().filter(|line| !is_for_people(line));
+        let written: Vec<&str> = written.copied().collect();
+        let read = SeedSource::BuiltIn.urls().unwrap();
+        let read: Vec<String> = read.iter().map(PageUrl::to_string).collect();
+        assert_eq!(written, read, "canonical, without spaces");
+        assert!(BUILT_IN.ends_with("/\n") && !BUILT_IN.contains("\n\n\n"));
     }
 
     #[test]

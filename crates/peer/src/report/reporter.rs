@@ -194,6 +194,9 @@ fn reason(
         }
         (State::Idle, _) if snapshot.domains == 0 => match network {
             NetworkState::Joining => "Looking for other peers".to_owned(),
+            NetworkState::Member { .. } => {
+                "Nothing to crawl yet: add a URL, or wait for the other peers".to_owned()
+            }
             _ => "Nothing to crawl yet: add a URL to begin".to_owned(),
         },
         (State::Idle, _) => "Everything known is crawled".to_owned(),
