@@ -29,7 +29,7 @@ use crate::{
     heard::Heard,
     in_flight::InFlight,
     lookup::Lookup,
-    lost::Lost,
+    lost::{Lost, Touch},
     message::{Message, Notice, RingRequest, Scale, Version},
     neighbours::Neighbours,
     roster::Roster,
@@ -283,6 +283,11 @@ impl Ring {
         self.last_round = turn.now;
         self.round_at = turn.now + turn.spread(self.pace(turn.now));
         self.lost.age(turn.now, self.touch(), &self.settings);
+        // Those that fell silent may be in another ring by now. A search has time to be answered.
+        let is_checked = turn.now.since(self.last_check) < self.settings.most_timeout;
+        if self.phase == Phase::Member && self.touch() != Touch::All && !is_checked {
+            self.check_now(turn);
+        }
         match (self.phase, self.scale) {
             (Phase::Outside, _) => self.round_at = Time::NEVER,
             (Phase::Joining, _) => self.try_join(turn),

@@ -4,7 +4,7 @@ use super::{Ring, Turn};
 use crate::{
     Contact, Seat,
     contact::Contacts,
-    event::RingAction,
+    event::{Phase, RingAction},
     in_flight::{OpenRequest, Purpose},
     message::{Introduction, Message, Notice, RequestId, RingRequest, RingResponse},
     suspects::SILENT_FOR,
@@ -148,7 +148,10 @@ impl Ring {
         let is_answer = !matches!(response, RingResponse::Absent | RingResponse::Misplaced);
         let answerer = pending.to.at(seat);
         if !is_answer || !self.is_seated(&answerer, at, turn.now) {
-            self.lost.forget(from);
+            // Outside the ring, another one that is outside may have been cut off as well.
+            if self.phase == Phase::Member {
+                self.lost.forget(from);
+            }
             return self.take_silence(turn, pending);
         }
         let has_moved = answerer != pending.to;

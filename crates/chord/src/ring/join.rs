@@ -7,7 +7,7 @@ use crate::{
     event::Phase,
     in_flight::Purpose,
     lookup::{Goal, Lookup},
-    lost::Lost,
+    lost::{Lost, Touch},
     message::{Notice, Predecessor, RingResponse, Scale, Successors},
     neighbours::{Neighbours, clockwise},
     suspects::{GONE_FOR, SILENT_FOR},
@@ -137,7 +137,9 @@ impl Ring {
     /// waits.
     pub(super) fn join_failed(&mut self, turn: &mut Turn<'_>) {
         if self.phase == Phase::Joining {
-            let wait = JOIN_AGAIN * (1 << (self.join_attempts.max(1) - 1).min(5));
+            // A peer that was cut off from all others does nothing until it finds them.
+            let most = if self.touch() == Touch::Few { 1 } else { 5 };
+            let wait = JOIN_AGAIN * (1 << (self.join_attempts.max(1) - 1).min(most));
             self.round_at = turn.now + turn.spread(wait);
         }
     }

@@ -74,6 +74,15 @@ impl Takeover {
         is_cut_off
     }
 
+    /// While this peer was cut off, any of the next ones may have worked in its place: those
+    /// between it and the one that did may have been cut off as well.
+    pub(super) fn note_stand_ins(&self, arc: RingArc) {
+        if self.tenancy.is_cut_off() {
+            let next = self.tenancy.next_peers(REPLICATION_FACTOR).into_iter();
+            next.for_each(|peer| self.tenancy.note_last_owner(arc, peer));
+        }
+    }
+
     /// Takes the own place over again. The peer that took it meanwhile may be the last to be heard.
     async fn come_back(&self) {
         let deadline = Instant::now() + PATIENCE;
@@ -85,9 +94,7 @@ impl Takeover {
         }
         let arc = self.tenancy.own_arc().unwrap_or(whole_ring());
         self.tenancy.begin_taking_over(arc, None);
-        // Peers between this one and those that heard the others were cut off as well.
-        let next = self.tenancy.next_peers(REPLICATION_FACTOR).into_iter();
-        next.for_each(|peer| self.tenancy.note_last_owner(arc, peer));
+        self.note_stand_ins(arc);
         self.orders.tell(SwarmOrder::Lose(arc)).await;
         self.take_over(arc, None).await;
         // It may be cut off again.

@@ -39,8 +39,7 @@ use tokio::{
     time::{self, Instant},
 };
 
-/// A former owner may still be finishing fetches, or not know yet that it is not the owner any
-/// more.
+/// A former owner may still finish fetches, or not know yet that it is not the owner any more.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// A peer that is there answers within this.
 pub(super) const LAST_WORDS: Duration = Duration::from_millis(2500);
@@ -126,6 +125,7 @@ impl Takeover {
     /// The first place: until it is taken over, nothing is owned.
     fn take_first_place(self, (arc, from): (RingArc, Option<PeerId>)) {
         self.tenancy.note_place(arc, from);
+        self.note_stand_ins(arc);
         tokio::spawn(async move {
             self.hear(arc, from, whole_ring()).await;
             self.tenancy.end_taking_over(whole_ring());
