@@ -15,6 +15,7 @@ mod crashing;
 pub mod freshness;
 mod loans;
 mod lying;
+pub mod ordering;
 mod outbox;
 mod replica;
 mod report;
