@@ -15,7 +15,7 @@ use crate::{
 };
 use anyhow::Context;
 use apoidea_governor::{Preferences, Reason, Switch, startup_pages};
-use apoidea_peer::{Status, end_process_within, words};
+use apoidea_peer::{Status, WatchedChange, end_process_within, words};
 use serde_json::json;
 use std::{
     path::PathBuf,
@@ -30,6 +30,8 @@ use tauri_plugin_opener::OpenerExt;
 const WORKER_THREADS: usize = 1;
 /// By then the tray is drawn, the peer runs, and what starting took can be given back.
 const STARTED_AFTER: Duration = Duration::from_secs(10);
+/// Of so many changes that come at once, one is told.
+const MANY_CHANGES: usize = 8;
 
 /// What the app knows.
 struct Desktop {
@@ -189,6 +191,7 @@ async fn live(app: &AppHandle, engine: Arc<Engine>) {
         tracing::warn!("whether the app starts at login is not known: {error:#}");
     }
     let mut statuses = engine.handle().watch_status();
+    let mut changes = engine.handle().follow_changes();
     first_window(app, &engine).await;
     let mut lull = Lull::default();
     loop {
@@ -196,6 +199,7 @@ async fn live(app: &AppHandle, engine: Arc<Engine>) {
         show_status(app, &engine, &mut lull, status);
         tokio::select! {
             changed = statuses.changed() => if changed.is_err() { break },
+            Ok(change) = changes.recv() => tell_change(app, &change, changes.len()),
             () = engine.handle().quit_asked() => return quit(app).await,
         }
     }
@@ -292,6 +296,23 @@ fn follow_login(app: &AppHandle, preferences: &Preferences) {
         && let Err(error) = login::set(app, now)
     {
         tracing::warn!("starting at login was not changed: {error:#}");
+    }
+}
+
+/// Tells of a watched page that has changed. Of many at once the last one tells how many there were.
+fn tell_change(app: &AppHandle, change: &WatchedChange, waiting: usize) {
+    let desktop = app.state::<Desktop>();
+    let view = desktop.view().clone();
+    match waiting {
+        0 => notify(app, &view, &words::notice(change)),
+        more if more % MANY_CHANGES == 0 => {
+            let text = format!(
+                "{} and more watched pages: see the dashboard",
+                words::change(change)
+            );
+            notify(app, &view, &text);
+        }
+        _ => {}
     }
 }
 

@@ -17,14 +17,14 @@ use std::{
 
 const PATIENCE: Duration = Duration::from_secs(180);
 /// The least time between two visits of a page, a "day" of these tests.
-const LEAST: Duration = Duration::from_secs(4);
+pub const LEAST: Duration = Duration::from_secs(4);
 
-fn ip(last: u8) -> IpAddr {
+pub fn ip(last: u8) -> IpAddr {
     [127, 0, 7, last].into()
 }
 
 /// A peer that may visit these sites again soon, since they are its operator's own.
-fn launch(data: &std::path::Path, sites: &[&ChangingSite]) -> Launch {
+pub fn launch(data: &std::path::Path, sites: &[&ChangingSite]) -> Launch {
     let mut ports: Vec<String> = sites
         .iter()
         .map(|site| site.address().port().to_string())
@@ -39,7 +39,7 @@ fn launch(data: &std::path::Path, sites: &[&ChangingSite]) -> Launch {
         .set("freshness.private_most_ms", 180 * LEAST.as_millis())
 }
 
-fn by_path(asked: &[Asked]) -> BTreeMap<String, Vec<Asked>> {
+pub fn by_path(asked: &[Asked]) -> BTreeMap<String, Vec<Asked>> {
     let mut pages = BTreeMap::<String, Vec<Asked>>::new();
     for asked in asked {
         pages

@@ -2,7 +2,16 @@ import { mkdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Demo } from "./demo";
 
-const PAGES = ["overview", "domains", "peers", "settings", "activity", "about", "welcome"];
+const PAGES = [
+  "overview",
+  "domains",
+  "watching",
+  "peers",
+  "settings",
+  "activity",
+  "about",
+  "welcome",
+];
 const PICTURES = process.env.APOIDEA_PICTURES ?? "../target/artefacts/dashboard";
 
 let demo: Demo;
@@ -90,6 +99,25 @@ describe("the dashboard of a live swarm", () => {
     expect(await demo.ask("/api/refusals")).toEqual([name]);
     await demo.page.getByRole("button", { name: "Allow again" }).press("Enter");
     await demo.page.getByRole("button", { name: "Refuse this domain…" }).waitFor();
+  });
+
+  it("watches a page until it is told not to", async () => {
+    await demo.page.setViewportSize({ width: 1200, height: 900 });
+    await demo.open("watching");
+    await demo.page.getByLabel("Page or site to watch").fill("nothing like that");
+    await demo.page.getByRole("button", { name: "Watch", exact: true }).click();
+    await demo.page.locator("p.bad").waitFor();
+    const rows = (await demo.ask("/api/pages")) as { url: string }[];
+    const url = rows.at(-1)?.url ?? "";
+    await demo.page.getByLabel("Page or site to watch").fill(url);
+    await demo.page.getByRole("button", { name: "Watch", exact: true }).click();
+    const end = demo.page.getByRole("button", { name: /^End the watch/ });
+    await end.waitFor();
+    await demo.page.getByText(/visited .*ago/).waitFor({ timeout: 60_000 });
+    expect(await demo.axe()).toEqual([]);
+    await demo.page.screenshot({ path: `${PICTURES}/watched-1200.png` });
+    await end.click();
+    await demo.page.getByText("Nothing is watched yet.").waitFor();
   });
 
   it("tells whose a domain is, and what was fetched for others", async () => {

@@ -88,6 +88,8 @@ pub enum Command {
     },
     /// Show where a crawl that knows nothing begins, or set it
     Seeds(SeedsOptions),
+    /// Be told when a page or a site changes; without one, list what is watched and what changed
+    Watch(WatchOptions),
     /// Let the running peer leave the ring and end, the tray app too
     Quit,
     /// Let the running peer start no more fetches
@@ -186,6 +188,25 @@ pub struct SeedsOptions {
     /// Begin at the given list again
     #[arg(long)]
     pub reset: bool,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Debug, Args)]
+pub struct WatchOptions {
+    /// The URL of a page, https://…, or the name of a site, such as example.org
+    #[arg(value_name = "URL|SITE")]
+    pub target: Option<String>,
+    /// Watch until then: a number of days, such as 30d, or a date, such as 2026-12-31; 90d if it is
+    /// not named, 366d at most
+    #[arg(long, value_name = "TIME", requires = "target")]
+    pub until: Option<String>,
+    /// Watch it no more
+    #[arg(long, requires = "target", conflicts_with = "until")]
+    pub end: bool,
+    /// Give the feed of changes another address; the old one shows nothing any more
+    #[arg(long, conflicts_with = "target")]
+    pub new_feed: bool,
     #[command(flatten)]
     pub output: Output,
 }

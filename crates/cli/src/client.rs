@@ -58,8 +58,12 @@ impl Client {
         self.ask(Method::PUT, path, Some(body))
     }
 
-    pub fn delete<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
-        self.ask(Method::DELETE, path, None::<&()>)
+    pub fn delete<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> anyhow::Result<T> {
+        self.ask(Method::DELETE, path, body)
     }
 
     fn ask<T: DeserializeOwned>(

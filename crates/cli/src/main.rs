@@ -18,6 +18,7 @@ mod run;
 mod seeds;
 mod simulate;
 mod tools;
+mod watch;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -47,6 +48,7 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Status(output) => control::status(&place, output),
         Command::Seed { urls, output } => control::seed(&place, urls, output),
         Command::Seeds(options) => seeds::seeds(&place, &options),
+        Command::Watch(options) => watch::watch(&place, options),
         Command::Quit => control::quit(&place),
         Command::Pause => control::pause(&place),
         Command::Resume => control::resume(&place),

@@ -18,7 +18,7 @@ pub fn seeds(place: &Place, options: &SeedsOptions) -> anyhow::Result<ExitCode> 
             let text = text(file).with_context(|| format!("cannot read {}", file.display()))?;
             client.put(PATH, &StartSeedsRequest { text })?
         }
-        None if options.reset => client.delete(PATH)?,
+        None if options.reset => client.delete(PATH, None::<&()>)?,
         None => client.get(PATH)?,
     };
     if options.output.json {

@@ -5,7 +5,7 @@
 //! the last one. It decides what every outcome means for the host; the frontier only asks it when.
 
 use crate::{
-    Origin, Reductions, SiteFreshness, Versions,
+    Origin, Reductions, SiteFreshness, Versions, Watches,
     known_robots::{KnownRobots, RobotsStanding},
     outcome::{Health, Outcome, Settlement},
     politeness::{self, Pace},
@@ -27,6 +27,8 @@ pub struct DomainState {
     pub counters: Counters,
     /// What visits after the first have taught.
     pub freshness: SiteFreshness,
+    /// The peers that want to be told of changes.
+    pub watches: Watches,
     robots: Vec<KnownRobots>,
     last_asked: Time,
     next: Time,
@@ -293,6 +295,7 @@ impl DomainState {
         self.rests_until = self.rests_until.max(advice.rests_until);
         self.last_pause = self.last_pause.max(advice.last_pause);
         self.freshness.join(&advice.freshness);
+        self.watches.join(&advice.watches);
     }
 
     /// Brings times from a broken clock, or a stranger, back into what the contract allows.
@@ -300,6 +303,7 @@ impl DomainState {
         let longest = politeness::REST.max(politeness::BACK_OFF_MAX);
         self.last_asked = self.last_asked.min(now);
         self.freshness.bound(now, LONGEST_DISTRUST);
+        self.watches.bound(now);
         self.next = self.next.min(now + longest);
         self.last_pause = self.last_pause.map(|pause| pause.min(longest));
         self.rests_until = self.rests_until.min(now + longest);

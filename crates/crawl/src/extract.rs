@@ -32,7 +32,7 @@ use name::Name;
 use scanner::{Scanner, Token};
 use source::Source;
 
-pub use text::visible_text;
+pub use text::{visible_lines, visible_text};
 
 /// Most links that one page contributes. The web's mean is below 100; a page with more than this is
 /// a directory or a trap, and is found again by way of other pages.

@@ -18,7 +18,7 @@ pub use turns::Clock;
 
 use crate::{
     AddressWish, Company, DomainState, Effort, Grant, Origin, Pace, Settlement, SiteFreshness,
-    Step, Tenure, robots::Access,
+    Step, Tenure, Watches, robots::Access,
 };
 use address::Addresses;
 use apoidea_model::{Domain, PageId, Pending, Slot, Time, is_global};
@@ -197,6 +197,12 @@ impl Frontier {
         self.hosts
             .get_mut(domain)
             .map(|host| &mut host.state.freshness)
+    }
+
+    /// The watches on a resident domain.
+    pub fn watches_mut(&mut self, domain: &Domain) -> Option<&mut Watches> {
+        let host = self.hosts.get_mut(domain);
+        host.map(|host| &mut host.state.watches)
     }
 
     /// All resident domains, for saving them.

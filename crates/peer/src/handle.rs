@@ -1,5 +1,9 @@
 //! A running peer as its faces see it: ask how it is, tell it what to do.
 
+mod watching;
+
+pub use watching::WatchRefusal;
+
 pub use crate::{
     crawler::command::{CommandError, SeedReceipt},
     swarm::orders::Stopped,
@@ -14,7 +18,10 @@ use crate::{
         page_feed::PageFeed,
         status::{DomainRow, PageEvent, Status},
     },
-    swarm::{lending::borrowed::BorrowedDomains, tenancy::Tenancy, trust::book::TrustBook},
+    swarm::{
+        lending::borrowed::BorrowedDomains, tenancy::Tenancy, trust::book::TrustBook,
+        watching::asking::WatchAsker,
+    },
     volunteer::{
         membership::{Membership, MembershipError},
         preferences_file::PreferencesError,
@@ -49,6 +56,7 @@ pub struct Handle {
     pub(crate) book: Arc<TrustBook>,
     pub(crate) steward: Arc<Steward>,
     pub(crate) start_list: StartList,
+    pub(crate) asker: Arc<WatchAsker>,
     /// The data folder.
     pub(crate) folder: PathBuf,
     /// Cancelled when somebody asked the whole program to end.

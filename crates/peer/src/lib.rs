@@ -33,7 +33,7 @@ pub use api::places::{Country, Whereabouts};
 pub use api::{
     API_IDLE, ApiClient, AskError, DomainQuery, FindError, InviteAnswer, InviteContents,
     InviteRequest, JoinRequest, OpenLink, OpenedInvite, RefusalRequest, RefusedSeed, SeedAnswer,
-    SeedRequest, SnoozeRequest, StartSeedsRequest,
+    SeedRequest, SnoozeRequest, StartSeedsRequest, WatchList, WatchRequest,
 };
 pub use apoidea_fetch::{MAX_BODY_BYTES, PRODUCT_TOKEN, USER_AGENT};
 pub use apoidea_governor as governor;
@@ -43,7 +43,7 @@ pub use config::{
     OutOfRange, OverlayChoice, SeedListError, SeedSource,
 };
 pub use deadline::end_process_within;
-pub use handle::{CommandError, Handle, JoinError, Joined, SeedReceipt, Stopped};
+pub use handle::{CommandError, Handle, JoinError, Joined, SeedReceipt, Stopped, WatchRefusal};
 pub use network::{NetworkError, NetworkState, NetworkStatus};
 pub use peer::{API_ADDRESS_FILE, API_TOKEN_FILE, ARCHIVE_FOLDER, Peer, StartError};
 pub use report::outcome::{PageOutcome, UnknownOutcome};
@@ -55,6 +55,10 @@ pub use report::words;
 pub use swarm::REPLICATION_FACTOR;
 pub use swarm::lending::borrowed::Help;
 pub use swarm::trust::standing::{FoundLie, LieKind, Standing};
+pub use swarm::watching::watchlist::{
+    ChangeKind, InvalidTarget, OwnWatch, USUAL_WATCH, WatchError, WatchStanding, WatchTarget,
+    WatchedChange,
+};
 pub use volunteer::membership::{Membership, MembershipError};
 pub use volunteer::preferences_file::{PREFERENCES_FILE, PreferencesError};
 pub use volunteer::start_list::{START_LIST_FILE, SeedOrigin, StartSeeds};

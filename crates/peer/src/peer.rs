@@ -44,6 +44,7 @@ use crate::{
             keepers::Keepers,
             trusted_ring::TrustedRing,
         },
+        watching::{asking::WatchAsker, watchlist::Watchlist},
     },
     volunteer::{
         absence::Absence,
@@ -266,6 +267,8 @@ impl Peer {
         let orders = Orders(orders);
         let pages = PageFeed::new();
         let borrowed = BorrowedDomains::open(&store).map_err(AdmitError::from)?;
+        let watchlist = Watchlist::open(store.clone()).map_err(AdmitError::from)?;
+        let watchlist = Arc::new(watchlist);
         let swarm = SwarmParts {
             me: overlay.me(),
             overlay: overlay.clone(),
@@ -275,6 +278,7 @@ impl Peer {
             courier: Arc::new(Notify::new()),
             sweep: Arc::new(Notify::new()),
             clocks: Arc::new(AddressClocks::new(private_pace(&config))),
+            watchlist: watchlist.clone(),
             findings: findings.clone(),
         };
         let (wishes, checks) = mpsc::channel(MAX_WISHES);
@@ -306,9 +310,17 @@ impl Peer {
             signer: network.signer().clone(),
             held: checking.held.clone(),
             checks: checking.checks.clone(),
+            watchlist: watchlist.clone(),
+        });
+        let asker = Arc::new(WatchAsker {
+            overlay: overlay.clone(),
+            tenancy: tenancy.clone(),
+            orders: orders.clone(),
+            watchlist,
         });
         let mut swarm_tasks = start_swarm(&swarm, &store, &orders, &checking, changes)?;
         swarm_tasks.push(tokio::spawn(trusted_ring.run(ring_changes)));
+        swarm_tasks.push(tokio::spawn(asker.clone().run()));
         swarm_tasks.push(checking.start(&swarm, &store, &orders, checks));
         swarm_tasks.push(tokio::spawn(ring_index::spread_news(overlay, facts)));
         let crawler = Crawler::recover(Parts {
@@ -348,6 +360,7 @@ impl Peer {
             book,
             steward: steward.clone(),
             start_list,
+            asker,
             folder: folder.to_owned(),
             goodbye: CancellationToken::new(),
         };

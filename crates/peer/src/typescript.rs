@@ -6,11 +6,12 @@
 //! apoidea-peer typescript` writes it anew.
 
 use crate::{
-    Attention, Country, DomainRow, DomainStatus, Door, EntryState, EntryStatus, EntryWay, FoundLie,
-    Help, Hour, InviteAnswer, InviteContents, InviteRequest, JoinRequest, Joined, LieKind, Missing,
-    NetworkState, NetworkStatus, Note, OpenLink, OpenedInvite, PageEvent, PageOutcome,
-    RefusalRequest, RefusedSeed, RobotsStatus, Role, SeedAnswer, SeedOrigin, SeedRequest, Standing,
-    StartSeeds, StartSeedsRequest, State, Status, StopReason, Topic, Totals, Usage, Whereabouts,
+    Attention, ChangeKind, Country, DomainRow, DomainStatus, Door, EntryState, EntryStatus,
+    EntryWay, FoundLie, Help, Hour, InviteAnswer, InviteContents, InviteRequest, JoinRequest,
+    Joined, LieKind, Missing, NetworkState, NetworkStatus, Note, OpenLink, OpenedInvite, OwnWatch,
+    PageEvent, PageOutcome, RefusalRequest, RefusedSeed, RobotsStatus, Role, SeedAnswer,
+    SeedOrigin, SeedRequest, Standing, StartSeeds, StartSeedsRequest, State, Status, StopReason,
+    Topic, Totals, Usage, WatchList, WatchRequest, WatchStanding, WatchedChange, Whereabouts,
 };
 use apoidea_governor::{
     Allowance, Day, Desktop, Metering, Pace, Power, Preferences, Preset, Priority, Profile, Range,
@@ -82,6 +83,12 @@ fn generated() -> String {
         JoinRequest,
         Joined,
         RefusalRequest,
+        WatchRequest,
+        WatchList,
+        OwnWatch,
+        WatchStanding,
+        WatchedChange,
+        ChangeKind,
         OpenLink,
         Preferences,
         Preset,

@@ -15,6 +15,8 @@ import type {
   SeedAnswer,
   StartSeeds,
   Status,
+  WatchedChange,
+  WatchList,
   Whereabouts,
 } from "./model";
 
@@ -83,6 +85,14 @@ export const peer = {
   /** Takes the invite that was opened outside, if one waits. */
   openedInvite: () => ask<OpenedInvite>("DELETE", "/api/invite"),
   join: (link: string, agreed: boolean) => ask<Joined>("POST", "/api/join", { link, agreed }),
+  watches: () => ask<WatchList>("GET", "/api/watches"),
+  /** A URL or the name of a site; for 90 days unless an end is named. */
+  watch: (target: string, until: number | null) =>
+    ask<WatchList>("POST", "/api/watches", { target, until }),
+  endWatch: (target: string) => ask<WatchList>("DELETE", "/api/watches", { target }),
+  /** What has changed, latest first. */
+  changes: () => ask<WatchedChange[]>("GET", "/api/changes"),
+  newFeed: () => ask<WatchList>("POST", "/api/feed"),
   refusals: () => ask<string[]>("GET", "/api/refusals"),
   refuse: (domain: string) => ask<string[]>("POST", "/api/refusals", { domain }),
   allow: (domain: string) => ask<string[]>("DELETE", "/api/refusals", { domain }),

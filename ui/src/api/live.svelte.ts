@@ -1,12 +1,13 @@
 /** What the peer sends by itself: its status every second, pages and notes as they come. */
 import { peer, Refused } from "./client";
 import { key } from "./key";
-import type { Note, PageEvent, Status } from "./model";
+import type { Note, PageEvent, Status, WatchedChange } from "./model";
 
 /** Seconds of the live chart. */
 const CHART_SECONDS = 300;
 const MAX_PAGES = 500;
 const MAX_NOTES = 1000;
+const MAX_CHANGES = 500;
 /** A status older than this is not news. */
 const SILENCE = 5000;
 
@@ -18,6 +19,7 @@ class Live {
   /** Newest first. */
   pages = $state.raw<PageEvent[]>([]);
   notes = $state.raw<Note[]>([]);
+  changes = $state.raw<WatchedChange[]>([]);
   /** Pages a second, one for each second, newest last. */
   rates = $state.raw<number[]>([]);
   /** The time, once a second. */
@@ -43,6 +45,10 @@ class Live {
     source.addEventListener("error", () => void this.#lost());
     on<Status>("status", (status) => this.#take(status));
     on<PageEvent>("page", (page) => this.#fresh.push(page));
+    on<WatchedChange>(
+      "change",
+      (change) => (this.changes = [change, ...this.changes].slice(0, MAX_CHANGES)),
+    );
     on<Note>("note", (note) => (this.notes = [note, ...this.notes].slice(0, MAX_NOTES)));
   }
 
@@ -67,7 +73,12 @@ class Live {
 
   async #catchUp(): Promise<void> {
     try {
-      const [pages, notes] = await Promise.all([peer.pages(), peer.journal()]);
+      const [pages, notes, changes] = await Promise.all([
+        peer.pages(),
+        peer.journal(),
+        peer.changes(),
+      ]);
+      this.changes = changes;
       this.pages = pages.toReversed();
       this.notes = notes.toReversed();
       this.#fresh = [];

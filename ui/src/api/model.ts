@@ -495,7 +495,7 @@ text: string, };
 /**
  * What a note is about.
  */
-export type Topic = "state" | "network" | "owner" | "trouble";
+export type Topic = "state" | "network" | "owner" | "watch" | "trouble";
 
 /**
  * A peer's place in the network.
@@ -951,6 +951,105 @@ export type RefusalRequest = {
  * The domain.
  */
 domain: string, };
+
+/**
+ * Something to watch.
+ */
+export type WatchRequest = { 
+/**
+ * The URL of a page, or the name of a site.
+ */
+target: string, 
+/**
+ * The end; in 90 days if none is named.
+ */
+until: number | null, };
+
+/**
+ * Everything that is watched.
+ */
+export type WatchList = { 
+/**
+ * The watches.
+ */
+watches: Array<OwnWatch>, 
+/**
+ * The path of the feed of changes, below the API's own address. Whoever knows it can read the
+ * feed, and nothing else.
+ */
+feed: string, };
+
+/**
+ * A watch of the volunteer, as it stands.
+ */
+export type OwnWatch = { 
+/**
+ * A URL, or the name of a site.
+ */
+target: string, 
+/**
+ * Its beginning.
+ */
+since: number, 
+/**
+ * Its end.
+ */
+until: number, 
+/**
+ * The volunteer has heard of all changes up to then.
+ */
+told: number, 
+/**
+ * The last visit of the page, as far as its owner has told; zero if there was none.
+ */
+visited: number, 
+/**
+ * The answer of the peer that looks after the page.
+ */
+standing: WatchStanding, };
+
+/**
+ * What became of a watch.
+ */
+export type WatchStanding = "asking" | "kept" | "full" | "unknown";
+
+/**
+ * A change of something that is watched.
+ */
+export type WatchedChange = { 
+/**
+ * When it was noticed.
+ */
+at: number, 
+/**
+ * What was watched.
+ */
+target: string, 
+/**
+ * The page that changed.
+ */
+url: string, 
+/**
+ * The kind of the change.
+ */
+kind: ChangeKind, 
+/**
+ * Lines that are new, or the beginning of the page.
+ */
+added: string, 
+/**
+ * Lines that are there no more.
+ */
+removed: string, 
+/**
+ * Whether there was more text than is told.
+ */
+is_cut: boolean, };
+
+/**
+ * The kind of a change.
+ */
+export type ChangeKind = "changed" | "reads_now" | "unseen" | "gone";
 
 /**
  * A path that opens the dashboard once, in a browser that has no token.

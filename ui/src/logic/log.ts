@@ -3,7 +3,15 @@ import type { Note, PageEvent, PageOutcome, Topic } from "../api/model";
 import { bare, bytes } from "./format";
 import * as words from "./words";
 
-export const ABOUT = ["state", "you", "network", "trouble", "pages", "failures"] as const;
+export const ABOUT = [
+  "state",
+  "you",
+  "watched",
+  "network",
+  "trouble",
+  "pages",
+  "failures",
+] as const;
 export type About = (typeof ABOUT)[number];
 
 export interface Line {
@@ -17,6 +25,7 @@ const OF_TOPIC: Record<Topic, About> = {
   state: "state",
   owner: "you",
   network: "network",
+  watch: "watched",
   trouble: "trouble",
 };
 const FINE: ReadonlySet<PageOutcome> = new Set<PageOutcome>([

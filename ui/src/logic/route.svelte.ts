@@ -1,6 +1,6 @@
 /** Which page is shown: the part of the address behind `#/`. */
 
-export const PAGES = ["overview", "domains", "peers", "settings", "activity"] as const;
+export const PAGES = ["overview", "domains", "watching", "peers", "settings", "activity"] as const;
 /** Reached from elsewhere. */
 export const OTHERS = ["about", "welcome", "invited", "screensaver"] as const;
 export type Page = (typeof PAGES)[number] | (typeof OTHERS)[number];

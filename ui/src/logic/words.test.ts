@@ -4,6 +4,7 @@ import type {
   EntryStatus,
   Missing,
   NetworkState,
+  OwnWatch,
   PageOutcome,
   RobotsStatus,
   Standing,
@@ -23,6 +24,7 @@ import {
   pause,
   robots,
   sentence,
+  watch,
 } from "./words";
 
 const NOW = 1_000_000;
@@ -51,6 +53,17 @@ describe("words", () => {
     [{ kind: "helped" }, "helped: its owner crawls it"],
   ])("says of a domain that is %j: %s", (status, text) => {
     expect(domain(status, NOW)).toBe(text);
+  });
+  it.each<[Partial<OwnWatch>, string]>([
+    [{ standing: "asking" }, "its owner has not answered yet"],
+    [{ standing: "full" }, "too many peers watch this site; tried again"],
+    [{ standing: "unknown" }, "not crawled yet"],
+    [{}, "not visited yet"],
+    [{ visited: NOW - 5 * MINUTE }, "visited 5 min ago"],
+    [{ target: "example.org" }, "watched"],
+  ])("says of a watch that is %j: %s", (of, text) => {
+    const known = { target: "https://example.org/", since: 0, until: 0, told: 0, visited: 0 };
+    expect(watch({ ...known, standing: "kept", ...of }, NOW)).toBe(text);
   });
   it("says what was found of another peer's work", () => {
     const standing: Standing = {

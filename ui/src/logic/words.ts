@@ -1,26 +1,56 @@
 /** The peer's enumerations as English. Every sentence about them is made here, so that a translation begins here. */
 import type {
   Attention,
+  ChangeKind,
   DomainStatus,
   EntryStatus,
   EntryWay,
   LieKind,
   Missing,
   NetworkState,
+  OwnWatch,
   PageOutcome,
   RobotsStatus,
   Role,
   Standing,
   Status,
   StopReason,
+  WatchedChange,
 } from "../api/model";
-import { counted, day, span, whole } from "./format";
+import { ago, counted, day, span, whole } from "./format";
 
 const STOPPED: Record<StopReason, string> = {
   forbidden: "it forbids us",
   challenged: "it wants to see a human",
   unreachable: "no answer for a week",
 };
+
+const CHANGED: Record<ChangeKind, string> = {
+  changed: "changed",
+  reads_now: "changed; this is how it begins now",
+  unseen: "changed; its text is not known here",
+  gone: "is not there any more",
+};
+
+/** A change of something that is watched. */
+export function change(change: WatchedChange): string {
+  return CHANGED[change.kind];
+}
+
+/** How a watch stands. */
+export function watch(watch: OwnWatch, now: number): string {
+  switch (watch.standing) {
+    case "asking":
+      return "its owner has not answered yet";
+    case "full":
+      return "too many peers watch this site; tried again";
+    case "unknown":
+      return "not crawled yet";
+    case "kept":
+      if (!watch.target.includes("://")) return "watched";
+      return watch.visited === 0 ? "not visited yet" : `visited ${ago(watch.visited, now)}`;
+  }
+}
 
 /** What becomes of a domain. */
 export function domain(status: DomainStatus, now: number): string {

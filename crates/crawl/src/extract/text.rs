@@ -25,11 +25,50 @@ pub fn visible_text(content_type: Option<&str>, body: &[u8]) -> String {
     words.text
 }
 
+/// The same with each block on a line of its own, and the title before all others: for comparing two
+/// versions of a page.
+pub fn visible_lines(content_type: Option<&str>, body: &[u8]) -> String {
+    let source = Source::new(content_type, body);
+    let mut words = Words {
+        blocks: Blocks::Lines,
+        ..Words::default()
+    };
+    if is_html(content_type) {
+        let mut page = Page::default();
+        for token in Scanner::new(source.bytes()) {
+            if let Token::Raw(Name::TITLE, title) = token {
+                words.push(&source.text(title));
+                words.end_block();
+            }
+            page.token(token, &source, &mut words);
+        }
+    } else if content_type.is_some_and(|media_type| media_type.trim_start().starts_with("text/")) {
+        for line in source.whole().lines() {
+            words.push(line);
+            words.end_block();
+        }
+    }
+    words.text
+}
+
 /// Text with collapsed white space.
 #[derive(Default)]
 struct Words {
     text: String,
     gap: bool,
+    blocks: Blocks,
+    /// Whether a block has ended since the last word.
+    is_new_block: bool,
+}
+
+/// How blocks are kept apart.
+#[derive(Default, PartialEq)]
+enum Blocks {
+    /// By a space.
+    #[default]
+    Spaces,
+    /// By the end of a line.
+    Lines,
 }
 
 impl Words {
@@ -38,13 +77,19 @@ impl Words {
             let word = piece.trim_end();
             if !word.is_empty() {
                 if self.gap && !self.text.is_empty() {
-                    self.text.push(' ');
+                    let is_line = self.is_new_block && self.blocks == Blocks::Lines;
+                    self.text.push(if is_line { '\n' } else { ' ' });
                 }
                 self.text.push_str(word);
-                self.gap = false;
+                (self.gap, self.is_new_block) = (false, false);
             }
             self.gap |= word.len() < piece.len();
         }
+    }
+
+    /// The next word belongs to another block.
+    fn end_block(&mut self) {
+        (self.gap, self.is_new_block) = (true, true);
     }
 }
 
@@ -66,11 +111,15 @@ impl Page {
         match token {
             Token::Start(tag) => {
                 self.start(&tag);
-                words.gap |= !is_inline(tag.name);
+                if !is_inline(tag.name) {
+                    words.end_block();
+                }
             }
             Token::End(name) => {
                 self.end(name);
-                words.gap |= !is_inline(name);
+                if !is_inline(name) {
+                    words.end_block();
+                }
             }
             _ if self.hidden.is_some() => {}
             Token::Text(text) => words.push(&source.text(text)),
@@ -186,6 +235,16 @@ mod tests {
         ] {
             assert_eq!(visible_text(None, page.as_bytes()), expected, "{page}");
         }
+    }
+
+    #[test]
+    fn blocks_are_lines_for_a_comparison() {
+        let page = "<title>The <b>title</b></title><h1>Head</h1><p>one\ntwo <b>th</b>ree<br>four";
+        let lines = "The <b>title</b>\nHead\none two three\nfour";
+        assert_eq!(visible_lines(None, page.as_bytes()), lines);
+        let plain = visible_lines(Some("text/plain"), b"a  b\n\n c\n");
+        assert_eq!(plain, "a b\nc");
+        assert_eq!(visible_lines(Some("image/png"), b"abc"), "");
     }
 
     #[test]

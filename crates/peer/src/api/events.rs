@@ -1,9 +1,11 @@
-//! The event stream: the status every second, pages and notes as they come (server-sent events).
+//! The event stream: the status every second; pages, notes and changes as they come (server-sent
+//! events).
 
 use super::{Api, Problem};
 use crate::{
     api::journal::Note,
     report::status::{PageEvent, Status},
+    swarm::watching::watchlist::WatchedChange,
 };
 use axum::{
     extract::State,
@@ -23,11 +25,12 @@ struct Following {
     statuses: watch::Receiver<Status>,
     pages: broadcast::Receiver<PageEvent>,
     notes: broadcast::Receiver<Note>,
+    changes: broadcast::Receiver<WatchedChange>,
     is_new: bool,
     _place: OwnedSemaphorePermit,
 }
 
-/// Sends `status`, `page` and `note` events until the client goes away. A client too slow for the
+/// Sends `status`, `page`, `note` and `change` events until the client goes away. A client too slow for the
 /// pages misses some of them; the status always carries the totals.
 pub(super) async fn stream(
     State(api): State<Api>,
@@ -42,6 +45,7 @@ pub(super) async fn stream(
         statuses: api.handle.watch_status(),
         pages: api.handle.watch_pages(),
         notes: api.journal.watch(),
+        changes: api.handle.follow_changes(),
         is_new: true,
         _place: place,
     };
@@ -65,6 +69,7 @@ impl Following {
                 }
                 page = self.pages.recv() => page.map(|page| json_event("page", &page)),
                 note = self.notes.recv() => note.map(|note| json_event("note", &note)),
+                change = self.changes.recv() => change.map(|change| json_event("change", &change)),
             };
             match event {
                 Ok(event) => return Some(event),

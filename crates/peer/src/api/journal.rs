@@ -47,6 +47,8 @@ pub enum Topic {
     Network,
     /// What its owner told it.
     Owner,
+    /// What has changed of the pages that its owner watches.
+    Watch,
     /// What needs attention.
     Trouble,
 }

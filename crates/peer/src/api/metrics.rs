@@ -66,6 +66,12 @@ fn render(status: &Status) -> String {
             totals.saved_bytes,
         ),
         (
+            "lying_sites_total",
+            "counter",
+            "Sites that called changed pages unchanged.",
+            totals.liars,
+        ),
+        (
             "known_pages",
             "gauge",
             "Pages that are visited again.",
@@ -126,6 +132,14 @@ fn render(status: &Status) -> String {
         let _ = writeln!(
             out,
             "# HELP apoidea_{name} {help}\n# TYPE apoidea_{name} {kind}\napoidea_{name} {value}"
+        );
+    }
+    if let Some(percent) = status.usage.current_percent {
+        let _ = writeln!(
+            out,
+            "# HELP apoidea_current_pages_percent Known pages that have probably not changed since \
+             their last visit.\n# TYPE apoidea_current_pages_percent gauge\n\
+             apoidea_current_pages_percent {percent:.2}"
         );
     }
     by_reason(

@@ -1,13 +1,14 @@
 //! The local API: HTTP on loopback, for the dashboard, the command line and the tray app alike.
 //!
 //! Every answer is JSON, errors included (`{"error": "…"}`), except the dashboard's files,
-//! `/metrics` and the event stream. [`access`] decides before any handler runs whether the caller may ask.
+//! `/metrics`, the feed and the event stream. [`access`] decides before any handler runs whether the caller may ask.
 
 mod access;
 mod client;
 mod connections;
 mod dashboard;
 mod events;
+mod feed;
 mod guard;
 mod hello;
 pub(crate) mod history;
@@ -18,6 +19,7 @@ mod metrics;
 pub(crate) mod places;
 mod seeds;
 mod token;
+mod watches;
 
 pub use access::Access;
 pub use client::{ApiClient, AskError, FindError};
@@ -25,6 +27,7 @@ pub use connections::API_IDLE;
 pub use invites::{InviteAnswer, InviteContents, InviteRequest, JoinRequest, OpenedInvite};
 pub use limits::SnoozeRequest;
 pub use seeds::{RefusedSeed, SeedAnswer, SeedRequest, StartSeedsRequest};
+pub use watches::{WatchList, WatchRequest};
 
 use guard::Guard;
 
@@ -69,6 +72,7 @@ struct Api {
     journal: Journal,
     places: Arc<Places>,
     opened: invites::Opened,
+    feed: Arc<feed::Feed>,
 }
 
 /// Serves the API until cancelled.
@@ -85,6 +89,8 @@ pub async fn serve(
             .follow(handle.watch_status(), handle.store.clone()),
     );
     tokio::spawn(journal.clone().follow(handle.watch_status()));
+    tokio::spawn(watches::note_changes(handle.clone(), journal.clone()));
+    let feed = Arc::new(feed::Feed::open(handle.store.clone()));
     let (guard, places) = (Arc::new(Guard::new()), Arc::new(Places::default()));
     let router = router(Api {
         handle,
@@ -94,6 +100,7 @@ pub async fn serve(
         journal,
         places,
         opened: Default::default(),
+        feed,
     });
     connections::serve(listener, router, stop).await;
 }
@@ -104,6 +111,7 @@ fn router(api: Api) -> Router {
         .route(access::EVENTS_PATH, get(events::stream))
         .merge(seeds::routes())
         .merge(invites::routes())
+        .merge(watches::routes())
         .route("/api/domains", get(domains))
         .route("/api/pages", get(pages))
         .route("/api/history", get(history))
@@ -131,6 +139,7 @@ fn router(api: Api) -> Router {
         .merge(private)
         .merge(files)
         .route("/open", get(access::open))
+        .route("/feed/{secret}", get(feed::show))
         .route("/api/hello", get(hello::hello))
         .fallback(|| async { Problem(StatusCode::NOT_FOUND, "there is nothing here".to_owned()) })
         .layer(middleware::from_fn(access::check_host))

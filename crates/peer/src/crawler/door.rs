@@ -3,6 +3,7 @@
 
 use super::testing::{TestCrawler, applied, fetch_of, me, other, processed, url};
 use crate::{
+    clock::now,
     page::content::Standing,
     swarm::{
         addresses::message::{TURNS, TurnWish},
@@ -19,9 +20,10 @@ use crate::{
         service::PeerService,
         tenancy::whole_ring,
         testing::{TestPeer, fact, link, peer, signed, versions, waiting_url},
+        watching::message::{NUDGE, WATCH, WatchAsk},
     },
 };
-use apoidea_crawl::{Effort, Outcome, PageLinks};
+use apoidea_crawl::{Effort, Outcome, PageLinks, WatchSubject};
 use apoidea_model::{ContentHash, CrawlId, Domain, LinkBatch, PeerId, Pending, Time};
 use apoidea_overlay::{Kind, Request, RequestError, Service};
 use bytes::Bytes;
@@ -197,6 +199,12 @@ impl Door {
             crawl: CrawlId::OPEN,
             links: links.clone(),
         };
+        let watch = WatchAsk {
+            domain: own.clone(),
+            subject: WatchSubject::Site,
+            until: now() + Duration::from_secs(3600),
+            told: Time::ZERO,
+        };
         vec![
             (LINKS, plain(&batch)),
             (CONTENT, plain(&vec![ask])),
@@ -215,6 +223,8 @@ impl Door {
             ),
             (RESULT, plain(&self.result())),
             (TURNS, plain(&vec![wish])),
+            (WATCH, plain(&watch)),
+            (NUDGE, plain(&own)),
         ]
     }
 

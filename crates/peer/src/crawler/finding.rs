@@ -21,6 +21,8 @@ pub(crate) enum Finding {
     Taken { helper: PeerId, fetch: FetchId },
     /// An owner knows the result of the fetch that this peer did for it, or cannot be told.
     Returned,
+    /// A peer that was told of something to hear watches nothing at that domain.
+    Unwatched { subscriber: PeerId, domain: Domain },
     /// The clocks of addresses have answered the wishes of the time `asked`, or have not.
     Granted { asked: Time, grants: Grants },
 }

@@ -46,6 +46,7 @@ mod telling;
 #[allow(clippy::unwrap_used)]
 mod testing;
 mod turns;
+mod watching;
 pub(crate) mod writer;
 
 pub(crate) use limits::{Limits, UsualSizes};
@@ -76,6 +77,7 @@ use crate::{
         orders::{Quiescing, SwarmOrder},
         replicas::{provenance::Provenance, puller::Puller},
         tenancy::Tenancy,
+        watching::watchlist::Watchlist,
     },
 };
 use apoidea_crawl::{
@@ -138,6 +140,8 @@ pub(crate) struct SwarmParts {
     pub sweep: Arc<Notify>,
     /// The clocks of addresses that this peer keeps for all.
     pub clocks: Arc<AddressClocks>,
+    /// The volunteer's own watches.
+    pub watchlist: Arc<Watchlist>,
     /// The crawler's own inbox, for the tasks that it starts.
     pub findings: mpsc::UnboundedSender<Finding>,
 }

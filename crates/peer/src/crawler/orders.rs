@@ -20,6 +20,7 @@ impl Crawler {
         match order {
             SwarmOrder::Borrow(owner, borrow, reply) => self.borrow(owner, borrow, reply),
             SwarmOrder::Result(helper, result) => self.take_result(helper, *result).await,
+            SwarmOrder::Watch(peer, ask, reply) => self.watch(peer, ask, reply).await,
             order => {
                 if let Err(error) = self.change_domains(order) {
                     self.note_trouble(&error);
@@ -75,7 +76,7 @@ impl Crawler {
                 self.quiescing = Some(quiescing);
                 self.take_allowance();
             }
-            SwarmOrder::Borrow(..) | SwarmOrder::Result(..) => {}
+            SwarmOrder::Borrow(..) | SwarmOrder::Result(..) | SwarmOrder::Watch(..) => {}
         }
         Ok(())
     }

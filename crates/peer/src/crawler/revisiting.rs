@@ -8,6 +8,7 @@ use super::{
     Crawler,
     admitter::{AdmitError, Entering},
     ages::{AgeCount, VisitsMade},
+    watching::Watching,
 };
 use crate::{
     clock::now,
@@ -17,11 +18,11 @@ use crate::{
         visited::{Honesty, Told, VisitedPage},
     },
     state_codec::decode_state,
-    swarm::tenancy::Claim,
+    swarm::{tenancy::Claim, watching::message::News},
 };
 use apoidea_crawl::{
-    Bounds, ChangeRate, DomainState, LONGEST_DISTRUST, Outcome, Revisit, RevisitShare, Sent,
-    SiteFreshness, politeness,
+    Bounds, ChangeRate, DomainState, LONGEST_DISTRUST, MAX_WATCHES, Outcome, Revisit, RevisitShare,
+    Sent, SiteFreshness, politeness,
 };
 use apoidea_model::{
     CrawlId, Domain, PageChange, PageId, PageUrl, Pending, Target, Time, UrlHash, Visit, is_global,
@@ -86,6 +87,7 @@ pub(super) struct Revisiting {
     hinted: HashSet<UrlHash>,
     /// Pages that were visited and are not told to the replicas yet.
     untold: HashMap<PageId, UrlHash>,
+    pub(super) watching: Watching,
 }
 
 /// The rule as it is stored.
@@ -111,6 +113,7 @@ impl Revisiting {
             ahead_from: Time::ZERO,
             hinted: HashSet::new(),
             untold: HashMap::new(),
+            watching: Watching::default(),
         }
     }
 
@@ -227,7 +230,7 @@ impl Crawler {
         if ready > now + LOOK_AGAIN {
             return self.look_again_at(domain, Some(ready));
         }
-        let pages = self.parts.store.due_pages(domain, COUNTED)?;
+        let mut pages = self.parts.store.due_pages(domain, COUNTED)?;
         if pages.is_empty() {
             let again = (state.counters.queued > 0).then(|| now + least);
             return self.look_again_at(domain, again);
@@ -236,7 +239,11 @@ impl Crawler {
         if state.freshness.is_quiet(pages.len()) && !is_late {
             // A sample has not changed: the others can wait. Then another sample is taken.
             self.with_freshness(domain, SiteFreshness::begin_sample)?;
-            return self.look_again_at(domain, Some(now + least));
+            self.keep_hurried(domain, &state, &mut pages, now)?;
+            if pages.is_empty() {
+                return self.look_again_at(domain, Some(now + least));
+            }
+            state.freshness.begin_sample();
         }
         let sample = SiteFreshness::sample(pages.len());
         let (mut urls, mut commit) = (Vec::new(), Commit::new());
@@ -274,6 +281,30 @@ impl Crawler {
             return Ok(self.parts.store.apply(&commit)?);
         }
         self.enter_queue(domain, urls, state.freshness, commit, now)
+    }
+
+    /// Of the pages that are due, those that are watched do not wait with the others.
+    fn keep_hurried(
+        &self,
+        domain: &Domain,
+        state: &DomainState,
+        pages: &mut Vec<(Time, UrlHash)>,
+        now: Time,
+    ) -> Result<(), AdmitError> {
+        pages.truncate(if state.watches.is_empty() {
+            0
+        } else {
+            MAX_WATCHES
+        });
+        let mut hurried = Vec::new();
+        for (due, hash) in pages.drain(..) {
+            let record = self.parts.store.page(domain, hash)?;
+            if record.is_some_and(|record| state.watches.hurry(&record.url, now)) {
+                hurried.push((due, hash));
+            }
+        }
+        *pages = hurried;
+        Ok(())
     }
 
     /// Puts pages at the front of the queue of their domain.
@@ -404,9 +435,15 @@ impl Crawler {
                     self.note_trouble(&error);
                 }
             }
+            if change == PageChange::Changed && result.target == Target::Page {
+                self.tell_changed(result);
+            }
         }
         let site = self.freshness_of(domain);
-        visited.record.due = Some(self.revisiting.due(&visited.record, &site));
+        visited.record.due = Some(match self.is_hurried(domain, &result.url) {
+            true => self.revisiting.rule.not_before(visited.record.visited),
+            false => self.revisiting.due(&visited.record, &site),
+        });
         Some(visited)
     }
 
@@ -441,11 +478,18 @@ impl Crawler {
             outcome,
             Some(Outcome::Refused(404 | 410) | Outcome::Redirect(_))
         );
-        record.due = Some(now + self.revisiting.rule.mean().max(self.revisiting.days(7)));
+        let is_hurried = self.is_hurried(domain, &pending.url);
+        record.due = Some(match is_hurried {
+            true => now + self.revisiting.rule.bounds().least,
+            false => now + self.revisiting.rule.mean().max(self.revisiting.days(7)),
+        });
         if is_gone {
-            if record.standing == PageStanding::Missing {
+            if record.standing == PageStanding::Missing && !is_hurried {
                 commit.remove_page(domain, hash);
                 return Ok(());
+            }
+            if record.standing != PageStanding::Missing {
+                self.tell_watchers(&pending.url, News::Gone);
             }
             record.standing = PageStanding::Missing;
             record.due = Some(now + self.revisiting.days(MISSING_DAYS));

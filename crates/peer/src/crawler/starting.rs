@@ -5,12 +5,15 @@
 use super::{Crawler, Finding};
 use crate::{
     clock::now,
-    page::news::{Borrow, PageNews, page_id},
+    page::{
+        changed_text::Scrutiny,
+        news::{Borrow, PageNews, page_id},
+    },
     swarm::lending::message::{self, LoanAnswer, LoanReply, LoanResult},
 };
 use apoidea_crawl::{
     Bounds, Connection, Effort, Failure, FetchReport, Health, Origin, Outcome,
-    lending::{Choice, FetchId, Lending, Refused},
+    lending::{self, Choice, FetchId, Lending, Refused},
 };
 use apoidea_model::{Domain, PageUrl, PeerId, Pending, Time};
 use std::{net::IpAddr, time::Duration};
@@ -79,7 +82,24 @@ impl Crawler {
         };
         let now = now();
         let choice = self.with_load(|load| self.lending.assign(&fetch, refused, load, now));
+        let choice = match (choice, refused) {
+            (Choice::Lend(_), Refused::No) if self.is_watched(&subject) => self.here_or_later(),
+            (choice, _) => choice,
+        };
         self.carry_out_choice(choice, fetch, refused, subject);
+    }
+
+    /// Only this peer can compare the text of a watched page with the last one.
+    fn is_watched(&self, subject: &Subject) -> bool {
+        matches!(subject, Subject::Page(page) if self.scrutiny(&page.pending) == Scrutiny::Watched)
+    }
+
+    fn here_or_later(&self) -> Choice {
+        let fetching = self.with_load(|load| self.lending.fetching_here(load));
+        match fetching <= self.parts.limits.fetches {
+            true => Choice::Here,
+            false => Choice::Later(lending::PUT_OFF),
+        }
     }
 
     fn carry_out_choice(
@@ -107,7 +127,8 @@ impl Crawler {
             }) => {
                 self.parts.limits.throttle.start();
                 self.pages.begin(&page_id(&pending));
-                tokio::spawn(work.fetch_page(pending, address, connection));
+                let scrutiny = self.scrutiny(&pending);
+                tokio::spawn(work.fetch_page(pending, address, connection, scrutiny));
             }
             Subject::Robots(RobotsFetch {
                 domain,

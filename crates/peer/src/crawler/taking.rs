@@ -50,6 +50,7 @@ impl Crawler {
             Finding::Taken { helper, fetch } => self.note_taken(helper, &fetch),
             Finding::Returned => self.lending.on_returned(),
             Finding::Granted { asked, grants } => self.take_grants(asked, grants),
+            Finding::Unwatched { subscriber, domain } => self.end_watches(subscriber, &domain),
         }
     }
 

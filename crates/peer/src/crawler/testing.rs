@@ -40,6 +40,7 @@ use crate::{
         service::PeerService,
         tenancy::{Tenancy, whole_ring},
         testing::{TestRing, answer_deltas, peer, provenance},
+        watching::watchlist::Watchlist,
         wire,
     },
     volunteer::{line::Line, preferences_file::PreferencesFile, steward::Steward},
@@ -259,7 +260,7 @@ impl TestCrawler {
             },
             revisits: peer::revisit_settings(config),
             borrowed: BorrowedDomains::open(store).unwrap(),
-            swarm: swarm_parts(&ring, findings),
+            swarm: swarm_parts(&ring, store, findings),
         });
         TestCrawler {
             crawler: crawler.unwrap(),
@@ -612,7 +613,11 @@ impl TestCrawler {
     }
 }
 
-fn swarm_parts(ring: &Arc<TestRing>, findings: mpsc::UnboundedSender<Finding>) -> SwarmParts {
+fn swarm_parts(
+    ring: &Arc<TestRing>,
+    store: &Store,
+    findings: mpsc::UnboundedSender<Finding>,
+) -> SwarmParts {
     let overlay: Arc<dyn Overlay> = ring.clone();
     let tenancy = Tenancy::new(overlay.clone());
     tenancy.end_taking_over(whole_ring());
@@ -627,6 +632,7 @@ fn swarm_parts(ring: &Arc<TestRing>, findings: mpsc::UnboundedSender<Finding>) -
         courier: Arc::new(Notify::new()),
         sweep: Arc::new(Notify::new()),
         clocks: Default::default(),
+        watchlist: Arc::new(Watchlist::open(store.clone()).unwrap()),
         findings,
     }
 }
@@ -707,6 +713,7 @@ pub(super) fn processed(pending: &Pending, links: &[PageUrl]) -> ProcessedPage {
             told: Told::ByContent,
         }),
         hints: Vec::new(),
+        changed: None,
         helper: None,
         bytes: 10,
         millis: 1,

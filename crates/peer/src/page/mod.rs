@@ -4,6 +4,7 @@
 //! the page is processed. The page stays in its queue on disk until its records are durable.
 
 pub(crate) mod aside;
+pub(crate) mod changed_text;
 pub(crate) mod content;
 pub(crate) mod helper_robots;
 pub(crate) mod helper_turns;
@@ -18,12 +19,14 @@ use crate::{
     clock::{now, unblocked},
     page::{
         aside::Aside,
+        changed_text::{Scrutiny, Version},
         content::{ContentQueue, Sighting, Standing, Verdict},
         helper_robots::{HelperRobots, Ruling},
         helper_turns::HelperTurns,
         news::{Borrow, BorrowedAnswer, PageNews, page_id},
         process::{FetchedPage, ProcessedPage, Processor},
         proof::Prover,
+        visited::Kept,
     },
     sink::Sink,
 };
@@ -115,6 +118,7 @@ impl PageWork {
         pending: Pending,
         address: IpAddr,
         connection: Connection,
+        scrutiny: Scrutiny,
     ) {
         let page = page_id(&pending);
         let Some((answer, outcome)) = self.fetch(&pending, address, connection).await else {
@@ -132,7 +136,7 @@ impl PageWork {
         if let Ok(response) = answer
             && outcome.tells_content(&pending.visit)
         {
-            let news = match self.clone().process(pending, response).await {
+            let news = match self.clone().process(pending, response, scrutiny).await {
                 Ok(processed) => PageNews::Processed(page, processed),
                 Err(Lost) => PageNews::Unsent(FetchId::Page(page)),
             };
@@ -190,7 +194,7 @@ impl PageWork {
         let effort = effort(&answer);
         let page = match answer {
             Ok(response) if outcome.tells_content(&pending.visit) => {
-                match self.process(pending, response).await {
+                match self.process(pending, response, Scrutiny::Usual).await {
                     Ok(page) => Some(Box::new(page)),
                     Err(Lost) => return BorrowedAnswer::Unsent,
                 }
@@ -262,6 +266,7 @@ impl PageWork {
         self: Arc<Self>,
         pending: Pending,
         mut response: Response,
+        scrutiny: Scrutiny,
     ) -> Result<ProcessedPage, Lost> {
         if response.status == NOT_MODIFIED {
             return self.not_modified(pending, response);
@@ -316,12 +321,32 @@ impl PageWork {
                 self.doubted(&page, sight, verdict).await
             }
         };
-        if page.body.bytes.len() <= LARGE_BODY_BYTES {
-            return Ok(self.processor.process(&page, &verdict));
+        let watched = match scrutiny {
+            Scrutiny::Watched => Version::of(&page),
+            Scrutiny::Usual => None,
+        };
+        let mut processed = match page.body.bytes.len() <= LARGE_BODY_BYTES {
+            true => self.processor.process(&page, &verdict),
+            false => {
+                let _turn = self.large.acquire().await;
+                let work = self.clone();
+                unblocked(move || work.processor.process(&page, &verdict)).await
+            }
+        };
+        if let Some(version) = watched.filter(|version| version.is_changed(&processed))
+            && self.may_quote(&processed)
+        {
+            let work = self.clone();
+            let compare = move || version.compare(work.prover.archive());
+            processed.changed = Some(unblocked(compare).await);
         }
-        let _turn = self.large.acquire().await;
-        let work = self.clone();
-        Ok(unblocked(move || work.processor.process(&page, &verdict)).await)
+        Ok(processed)
+    }
+
+    /// A page that asks not to be archived is not quoted either.
+    fn may_quote(&self, page: &ProcessedPage) -> bool {
+        let kept = page.visited.as_ref().map(|visited| visited.kept);
+        !self.processor.keeps() || kept != Some(Kept::Nothing)
     }
 
     /// Takes in a server's word that a page has not changed.

@@ -2,6 +2,7 @@
 
 use crate::lock::lock;
 use crate::page::{
+    changed_text::ChangedText,
     content::Verdict,
     recent_links::RecentLinks,
     visited::{Kept, Told, Visited},
@@ -60,6 +61,8 @@ pub(crate) struct ProcessedPage {
     pub visited: Option<Visited>,
     /// Pages that a list says have changed, with the time that it names.
     pub hints: Vec<(PageUrl, Time)>,
+    /// The text of a watched page that has changed.
+    pub changed: Option<ChangedText>,
     /// The peer that fetched it, if it was not this one.
     pub helper: Option<PeerId>,
     /// Bytes of its body.
@@ -281,6 +284,7 @@ impl ProcessedPage {
             visit: page.pending.visit.clone(),
             visited: None,
             hints: Vec::new(),
+            changed: None,
             helper: None,
             bytes: page.body.bytes.len() as u64,
             millis: u64::try_from(page.response.elapsed.as_millis()).unwrap_or(u64::MAX),

@@ -58,6 +58,11 @@ impl Prover {
         }
     }
 
+    /// This peer's archive, if it keeps one.
+    pub(crate) fn archive(&self) -> Option<&Reader> {
+        self.archive.as_ref()
+    }
+
     /// This peer is about to keep a page with this content.
     pub(crate) fn note_kept(&self, content: &ContentHash) {
         self.recent.insert(content);

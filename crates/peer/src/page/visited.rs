@@ -208,6 +208,7 @@ mod tests {
                 told: Told::ByContent,
             }),
             hints: Vec::new(),
+            changed: None,
             helper: None,
             bytes: 0,
             millis: 0,

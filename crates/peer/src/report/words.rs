@@ -8,7 +8,10 @@ use crate::{
         outcome::PageOutcome,
         status::{Attention, DomainStatus, Missing, RobotsStatus, StopReason},
     },
-    swarm::trust::standing::{LieKind, Standing},
+    swarm::{
+        trust::standing::{LieKind, Standing},
+        watching::watchlist::{ChangeKind, OwnWatch, WatchStanding, WatchTarget, WatchedChange},
+    },
 };
 use apoidea_crawl::DropReason;
 use apoidea_model::Time;
@@ -53,6 +56,53 @@ pub fn robots(status: &RobotsStatus, now: Time) -> String {
             format!("known, asks for {delay} s between requests")
         }
         RobotsStatus::LeftToOwner => "heeded by its owner".to_owned(),
+    }
+}
+
+/// A change of something that is watched.
+pub fn change(change: &WatchedChange) -> String {
+    let url = &change.url;
+    match change.kind {
+        ChangeKind::Changed => format!("{url} has changed"),
+        ChangeKind::ReadsNow => format!("{url} has changed; this is how it begins now"),
+        ChangeKind::Unseen => format!("{url} has changed; its text is not known here"),
+        ChangeKind::Gone => format!("{url} is not there any more"),
+    }
+}
+
+/// The same for a small notice, with the first words that are new.
+pub fn notice(watched: &WatchedChange) -> String {
+    const MAX_CHARS: usize = 120;
+    let mut text = change(watched);
+    if let Some(line) = watched.added.lines().next() {
+        text.push_str(": ");
+        text.extend(line.chars().take(MAX_CHARS));
+        text.push_str(if line.chars().count() > MAX_CHARS {
+            "…"
+        } else {
+            ""
+        });
+    }
+    text
+}
+
+/// How a watch stands.
+pub fn watch(watch: &OwnWatch, now: Time) -> String {
+    match (watch.standing, &watch.target) {
+        (WatchStanding::Asking, _) => "its owner has not answered yet".to_owned(),
+        (WatchStanding::Full, _) => "too many peers watch this site; tried again".to_owned(),
+        (WatchStanding::Unknown, _) => "not crawled yet".to_owned(),
+        (WatchStanding::Kept, WatchTarget::Site(_)) => "watched".to_owned(),
+        (WatchStanding::Kept, WatchTarget::Page(_)) if watch.visited == Time::ZERO => {
+            "watched; not visited yet".to_owned()
+        }
+        (WatchStanding::Kept, WatchTarget::Page(_)) => {
+            let hours = now.since(watch.visited).as_secs() / 3600;
+            match hours {
+                0 => "watched; visited within the last hour".to_owned(),
+                hours => format!("watched; visited {hours} h ago"),
+            }
+        }
     }
 }
 

@@ -6,7 +6,8 @@
 //! to its replicas, and when the ring moves, peers compare replicas and fetch what they lack, in
 //! the same way for joins, leaves, crashes and returns ([`replicas`]). A peer with too much to do
 //! lends fetches to its neighbours ([`lending`]). Peers whose hosts live at one address share its
-//! clock ([`addresses`]). [`service`] answers the requests of other peers, each of which passes
+//! clock ([`addresses`]). A peer that watches a page asks its owner what has changed ([`watching`]).
+//! [`service`] answers the requests of other peers, each of which passes
 //! [`rights`] first. A word about what is done is taken from those alone that had the right to do it
 //! (`last_owners`).
 
@@ -26,6 +27,7 @@ pub(crate) mod tenancy;
 #[allow(clippy::unwrap_used)]
 pub(crate) mod testing;
 pub(crate) mod trust;
+pub(crate) mod watching;
 pub(crate) mod wire;
 
 /// Replicas of a domain and of a content fact, that of the owner among them (Apoidea §2.2 takes R

@@ -10,6 +10,7 @@ use crate::{
             message::{Delta, DeltaAnswer},
             replica::Replica,
         },
+        watching::message::{WatchAnswer, WatchAsk},
     },
 };
 use apoidea_crawl::Versions;
@@ -53,6 +54,8 @@ pub(crate) enum SwarmOrder {
     Borrow(PeerId, Borrow, oneshot::Sender<()>),
     /// Take in the result of a lent fetch.
     Result(PeerId, Box<LoanResult>),
+    /// Begin, renew or end a peer's watch; answered when that is durable.
+    Watch(PeerId, WatchAsk, oneshot::Sender<WatchAnswer>),
     /// Start nothing more, and answer when nothing is under way and nothing waits to be told
     /// to replicas.
     Quiesce(Quiescing),
@@ -144,6 +147,10 @@ impl Orders {
     pub(crate) async fn borrow(&self, owner: PeerId, borrow: Borrow) -> Result<(), Stopped> {
         self.ask(|reply| SwarmOrder::Borrow(owner, borrow, reply))
             .await
+    }
+
+    pub(crate) async fn watch(&self, peer: PeerId, ask: WatchAsk) -> Result<WatchAnswer, Stopped> {
+        self.ask(|reply| SwarmOrder::Watch(peer, ask, reply)).await
     }
 
     pub(crate) async fn quiesce(&self) -> Stillness {

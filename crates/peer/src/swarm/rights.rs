@@ -7,7 +7,7 @@
 
 use crate::{
     lock::lock,
-    swarm::{REPLICATION_FACTOR, addresses, content, lending, links, replicas, trust},
+    swarm::{REPLICATION_FACTOR, addresses, content, lending, links, replicas, trust, watching},
 };
 use apoidea_model::{Key, PeerId};
 use apoidea_overlay::{Kind, Membership, Overlay, Refusal};
@@ -72,6 +72,7 @@ fn table() -> impl Iterator<Item = (Kind, Right)> {
         lending::message::RIGHTS,
         addresses::message::RIGHTS,
         trust::message::RIGHTS,
+        watching::message::RIGHTS,
     ];
     conversations.into_iter().flatten().copied()
 }

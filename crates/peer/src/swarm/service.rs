@@ -15,6 +15,7 @@ use crate::{
         rights::{Rights, Sender},
         tenancy::Tenancy,
         trust::{self, checker::Checks, held_links::HeldLinks},
+        watching::{self, watchlist::Watchlist},
     },
 };
 use apoidea_model::PeerId;
@@ -61,6 +62,8 @@ pub(crate) struct Answering {
     pub signer: Signer,
     pub held: Arc<HeldLinks>,
     pub checks: Checks,
+    /// The volunteer's own watches.
+    pub watchlist: Arc<Watchlist>,
 }
 
 /// The progress of others in taking over from a peer that leaves.
@@ -143,6 +146,9 @@ impl Answering {
             return answer;
         }
         if let Some(answer) = trust::answer::answer(self, sender, request).await {
+            return answer;
+        }
+        if let Some(answer) = watching::answer::answer(self, sender, request).await {
             return answer;
         }
         if let Some(answer) = replicas::answer::answer(self, sender, request).await {

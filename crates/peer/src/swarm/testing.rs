@@ -23,6 +23,7 @@ use crate::{
             held_links::HeldLinks,
             keepers::Keepers,
         },
+        watching::watchlist::Watchlist,
         wire,
     },
 };
@@ -402,6 +403,7 @@ impl TestPeer {
             signer: self.signer.clone(),
             held: Arc::new(self.held_links()),
             checks: Checks(self.wishes.clone()),
+            watchlist: Arc::new(Watchlist::open(self.store.clone()).unwrap()),
         });
         service
     }
@@ -544,6 +546,7 @@ fn obey(order: SwarmOrder) -> String {
             format!("borrow {}", borrow.url().as_str())
         }
         SwarmOrder::Result(..) => "result".to_owned(),
+        SwarmOrder::Watch(_, ask, _) => format!("watch {}", ask.domain),
         SwarmOrder::Quiesce(mut quiescing) => {
             quiescing.reached.take().map(|reached| reached.send(()));
             "quiesce".to_owned()
