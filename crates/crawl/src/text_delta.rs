@@ -120,7 +120,8 @@ fn fitting(lines: &[String], room: usize) -> (String, bool) {
         let gap = usize::from(!text.is_empty());
         if text.len() + gap + line.len() > room {
             let left = room.saturating_sub(text.len() + gap + LEFT_OUT.len());
-            let part = line.get(..line.floor_char_boundary(left)).unwrap_or("");
+            let end = (0..=left).rev().find(|&end| line.is_char_boundary(end));
+            let part = line.get(..end.unwrap_or(0)).unwrap_or("");
             if !part.is_empty() {
                 text.push_str(if gap > 0 { "\n" } else { "" });
                 text.push_str(part);
