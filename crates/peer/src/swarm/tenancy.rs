@@ -148,12 +148,16 @@ impl Tenancy {
     /// that is known.
     pub(crate) fn begin_taking_over(&self, arc: RingArc, from: Option<PeerId>) {
         self.last_owners.note_gain(arc, from, self.next());
+        self.begin_hearing(arc);
+    }
+
+    /// Other replicas may contain more of this arc, and nobody's word counts for what is done.
+    pub(crate) fn begin_hearing(&self, arc: RingArc) {
         self.domains.add(arc);
         self.facts.add(arc);
     }
 
-    /// This peer may have owned the arc until now, while the one here was cut off, or before the
-    /// two have met.
+    /// This peer may have owned the arc until now, while the one here was cut off.
     pub(crate) fn note_last_owner(&self, arc: RingArc, peer: PeerId) {
         self.last_owners.note_gain(arc, Some(peer), None);
     }

@@ -38,14 +38,14 @@ impl Company {
 
 impl Takeover {
     /// Hears peers that this one, which was alone, has just met: they may have worked in its place.
+    /// Their replicas count as links, for a liar that came a moment ago looks the same. So pages
+    /// that one of them has done are done again.
     pub(super) fn meet(&self, mut company: Company) -> Option<Company> {
         let next = self.tenancy.next_peers(REPLICATION_FACTOR).into_iter();
         let new: Vec<PeerId> = next.filter(|peer| company.known.insert(*peer)).collect();
         if let Some(arc) = self.tenancy.own_arc().filter(|_| !new.is_empty()) {
             let last = new.first().copied();
-            self.tenancy.begin_taking_over(arc, last);
-            new.iter()
-                .for_each(|peer| self.tenancy.note_last_owner(arc, *peer));
+            self.tenancy.begin_hearing(arc);
             let takeover = self.clone();
             tokio::spawn(async move {
                 takeover.orders.tell(SwarmOrder::Lose(arc)).await;

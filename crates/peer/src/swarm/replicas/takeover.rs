@@ -752,7 +752,7 @@ mod tests {
         time::sleep(AGAIN * 3).await;
         assert!(me.ring.asked(CENSUS).contains(&peer(NEXT)));
         assert_eq!(me.tenancy.claim(my_key()), Claim::TakingOver);
-        assert_eq!(me.tenancy.weigh(peer(NEXT), my_key()), Weight::Vouched);
+        assert_eq!(me.tenancy.weigh(peer(NEXT), my_key()), Weight::LinksOnly);
         me.ring.answer_with(|_, kind, _| Ok(nothing(kind)));
         time::sleep(LAST_WORDS).await;
         assert_eq!(me.tenancy.claim(my_key()), Claim::Owned);
