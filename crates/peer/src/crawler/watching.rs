@@ -338,7 +338,9 @@ fn unseen(record: &PageRecord, watch: &Watch) -> Option<Telling> {
     let since = history
         .observed_seconds
         .saturating_sub(history.changed_after_seconds);
-    let changed = record.visited - Duration::from_secs(since.into());
+    // The history counts whole seconds, so each visit may have lost one.
+    let lost = Duration::from_secs(history.visits.into());
+    let changed = record.visited - Duration::from_secs(since.into()) - lost;
     let is_news = history.changes > 0 && changed > watch.told;
     (is_news && record.standing != PageStanding::Missing).then(|| Telling {
         time: record.visited,
