@@ -273,6 +273,8 @@ pub struct State {
     pub reductions: Vec<Vec<u64>>,
     pub counters: Counters,
     pub freshness: Freshness,
+    /// None is ever sent by these tests.
+    pub watches: Vec<()>,
     pub robots: Vec<KnownRobots>,
     pub last_asked: Time,
     pub next: Time,
