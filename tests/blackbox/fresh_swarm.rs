@@ -198,10 +198,10 @@ async fn no_page_loses_its_history_and_none_has_two_visitors_while_peers_come_an
     // Every page is still visited: a page whose record was lost would be seen, and never asked for.
     let then: Vec<usize> = ring.sites.iter().map(|site| site.asked().len()).collect();
     let again = patience::look(PATIENCE, async || {
-        let visited = ring.sites.iter().zip(&then);
+        let mut visited = ring.sites.iter().zip(&then);
         let is_all =
             |(site, then): (&ChangingSite, &usize)| by_path(&site.asked()[*then..]).len() == PAGES;
-        visited.map(is_all).all(|is_all| is_all).then_some(())
+        visited.all(is_all).then_some(())
     });
     again.await.expect("every page is visited again");
     let (mut visits, mut whole, mut early, mut late) = (0, 0, 0, Vec::new());

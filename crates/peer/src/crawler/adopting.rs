@@ -274,7 +274,7 @@ mod tests {
         assert!(adopted.try_recv().is_err(), "a page is in processing");
         assert_eq!(crawler.waiting(&own), ["/0"]);
         let processed = crate::crawler::testing::processed(&pending, &[]);
-        let news = crate::page::news::PageNews::Processed(page(&pending), processed);
+        let news = crate::page::news::PageNews::Processed(page(&pending), Box::new(processed));
         crawler.tell_page(news).await;
         crawler.write().await;
         assert!(adopted.try_recv().is_ok());

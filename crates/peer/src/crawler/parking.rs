@@ -194,7 +194,7 @@ mod tests {
         assert!(!is_resident, "its first page could be fetched twice");
         let page = crate::crawler::testing::processed(&pending, &[]);
         let id = crate::page::news::page_id(&pending);
-        let news = crate::page::news::PageNews::Processed(id, page);
+        let news = crate::page::news::PageNews::Processed(id, Box::new(page));
         crawler.tell_page(news).await;
         crawler.write().await;
         crawler.begin(&here).await;

@@ -218,7 +218,7 @@ impl Crawler {
                 self.take_page_news(fetched(pending, outcome, effort)).await;
                 match (fetch, page) {
                     (FetchId::Page(id), Some(page)) => {
-                        PageNews::Processed(id, page.into_processed(from, &waiting))
+                        PageNews::Processed(id, Box::new(page.into_processed(from, &waiting)))
                     }
                     _ => return,
                 }

@@ -190,7 +190,7 @@ mod tests {
         let pending = crawler.fetching(&here, 1).await;
         crawler.fetched(&pending, Outcome::Page).await;
         let page = processed(&pending, &[url(&there, 7)]);
-        let news = PageNews::Processed(page_id(&pending), page);
+        let news = PageNews::Processed(page_id(&pending), Box::new(page));
         let findings = crawler.parts.swarm.findings.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -74,7 +74,7 @@ impl Crawler {
                     .records
                     .as_ref()
                     .map_or(0, |records| records.len() as u64);
-                self.pages.processed(page, result, bytes);
+                self.pages.processed(page, *result, bytes);
                 self.take_processed().await;
             }
             PageNews::BorrowedAnswered => self.lending.on_request_ended(),

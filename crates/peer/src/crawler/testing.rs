@@ -439,7 +439,7 @@ impl TestCrawler {
     pub(super) async fn processed(&mut self, pending: &Pending, links: &[PageUrl]) {
         self.fetched(pending, Outcome::Page).await;
         let page = processed(pending, links);
-        self.tell_page(PageNews::Processed(page_id(pending), page))
+        self.tell_page(PageNews::Processed(page_id(pending), Box::new(page)))
             .await;
     }
 

@@ -137,7 +137,7 @@ impl PageWork {
             && outcome.tells_content(&pending.visit)
         {
             let news = match self.clone().process(pending, response, scrutiny).await {
-                Ok(processed) => PageNews::Processed(page, processed),
+                Ok(processed) => PageNews::Processed(page, Box::new(processed)),
                 Err(Lost) => PageNews::Unsent(FetchId::Page(page)),
             };
             self.news.tell(news);

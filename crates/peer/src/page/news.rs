@@ -31,7 +31,7 @@ pub(crate) enum PageNews {
     /// The body of a page that waits for its verdict is on the disk.
     PutAside(PageId),
     /// A fetched page is processed.
-    Processed(PageId, ProcessedPage),
+    Processed(PageId, Box<ProcessedPage>),
     /// The server has answered a request for another peer.
     BorrowedAnswered,
     /// A fetch for another peer is over.
