@@ -196,40 +196,12 @@ impl Crawler {
 mod tests {
     use super::*;
     use crate::{
-        crawler::testing::{TestCrawler, link, other, page, pending, url},
+        crawler::testing::{TestCrawler, delta, link, other, page, pending, tenure, url, versions},
         swarm::replicas::message::{Delta, DeltaAnswer},
     };
     use apoidea_crawl::{Outcome, PageLinks, Step, Tenure};
     use apoidea_store::Store;
     use proptest::prelude::*;
-
-    /// A tenure of another peer, so many minutes ago.
-    fn tenure(minutes_ago: u64) -> Tenure {
-        let began = Time::from_millis(now().as_millis() - 60_000 * minutes_ago);
-        Tenure::begin(other(), began, Tenure::default())
-    }
-
-    fn versions(tenure: Tenure, count: u32) -> Versions {
-        let mut versions = Versions::default();
-        (0..count).for_each(|_| _ = versions.advance(tenure));
-        versions
-    }
-
-    /// A change by another owner from one version to another, which puts these pages.
-    fn delta(domain: &Domain, tenure: Tenure, base: u32, version: u32, puts: &[usize]) -> Delta {
-        Delta {
-            step: Step {
-                tenure,
-                base,
-                version,
-            },
-            puts: puts
-                .iter()
-                .map(|&number| pending(domain, number, number as u64))
-                .collect(),
-            ..Delta::announcement(domain.clone(), versions(tenure, version))
-        }
-    }
 
     /// The replica of a peer that has admitted these pages.
     fn replica(domain: &Domain, tenure: Tenure, pages: &[usize]) -> Replica {

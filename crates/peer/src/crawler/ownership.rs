@@ -300,39 +300,11 @@ pub(super) fn last_tenure(store: &Store) -> Result<Tenure, ReadError> {
 mod tests {
     use super::*;
     use crate::{
-        crawler::testing::{At, TestCrawler, other, pending, url},
+        crawler::testing::{At, TestCrawler, delta, pending, tenure, url, versions},
         swarm::orders::SwarmOrder,
     };
-    use apoidea_crawl::{Outcome, Step};
+    use apoidea_crawl::Outcome;
     use tokio::sync::oneshot;
-
-    /// A tenure of another peer, so many minutes ago.
-    fn tenure(minutes_ago: u64) -> Tenure {
-        let began = Time::from_millis(now().as_millis() - 60_000 * minutes_ago);
-        Tenure::begin(other(), began, Tenure::default())
-    }
-
-    fn versions(tenure: Tenure, count: u32) -> Versions {
-        let mut versions = Versions::default();
-        (0..count).for_each(|_| _ = versions.advance(tenure));
-        versions
-    }
-
-    /// A change by another owner from one version to another, which puts these pages.
-    fn delta(domain: &Domain, tenure: Tenure, base: u32, version: u32, puts: &[usize]) -> Delta {
-        Delta {
-            step: Step {
-                tenure,
-                base,
-                version,
-            },
-            puts: puts
-                .iter()
-                .map(|&number| pending(domain, number, number as u64))
-                .collect(),
-            ..Delta::announcement(domain.clone(), versions(tenure, version))
-        }
-    }
 
     async fn activate(crawler: &mut TestCrawler) {
         let (reply, done) = oneshot::channel();

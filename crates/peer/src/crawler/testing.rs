@@ -46,14 +46,14 @@ use crate::{
     volunteer::{line::Line, preferences_file::PreferencesFile, steward::Steward},
 };
 use apoidea_crawl::{
-    Access, DomainState, Effort, FetchReport, Frontier, Home, Origin, Outcome, Stage,
-    lending::FetchId,
+    Access, DomainState, Effort, FetchReport, Frontier, Home, Origin, Outcome, Stage, Step, Tenure,
+    Versions, lending::FetchId,
 };
 use apoidea_fetch::{ResolveError, RobotsAnswer, Throttle};
 use apoidea_governor::{Preferences, Switch, sensors::Senses};
 use apoidea_model::{
     ContentHash, ContentMark, CrawlId, Domain, Link, LinkBatch, PageId, PageUrl, PeerId, Pending,
-    Slot, Target, Validators,
+    Slot, Target, Time, Validators,
 };
 use apoidea_overlay::{Arc as RingArc, Overlay, RequestError, SettingOut};
 use apoidea_store::{Errand, Fact, OutboxRecord, Store};
@@ -728,4 +728,39 @@ pub(super) fn fetch_of(pending: &Pending) -> FetchId {
 
 pub(super) fn page(pending: &Pending) -> PageId {
     page_id(pending)
+}
+
+/// A tenure of another peer, so many minutes ago.
+pub(super) fn tenure(minutes_ago: u64) -> Tenure {
+    let began = Time::from_millis(now().as_millis() - 60_000 * minutes_ago);
+    Tenure::begin(other(), began, Tenure::default())
+}
+
+/// Versions with so many changes of one tenure.
+pub(super) fn versions(tenure: Tenure, count: u32) -> Versions {
+    let mut versions = Versions::default();
+    (0..count).for_each(|_| _ = versions.advance(tenure));
+    versions
+}
+
+/// A change by another owner from one version to another, which puts these pages.
+pub(super) fn delta(
+    domain: &Domain,
+    tenure: Tenure,
+    base: u32,
+    version: u32,
+    puts: &[usize],
+) -> Delta {
+    Delta {
+        step: Step {
+            tenure,
+            base,
+            version,
+        },
+        puts: puts
+            .iter()
+            .map(|&number| pending(domain, number, number as u64))
+            .collect(),
+        ..Delta::announcement(domain.clone(), versions(tenure, version))
+    }
 }
