@@ -12,7 +12,7 @@ CYCLONEDX := target/cyclonedx/bin/python
 # The dashboard, which the peer embeds.
 DASHBOARD := ui/dist/site/index.html
 
-.PHONY: run run-headless run-desktop setup-desktop demo evaluate test test-long test-sealed test-ui-units test-ui bench bench-governor dist test-packages check-macos check-other-systems setup setup-test setup-bench setup-dist build lint lint-python help
+.PHONY: run run-headless run-desktop setup-desktop demo evaluate test test-long test-sealed test-ui-units test-ui bench bench-governor dist test-packages check-macos check-other-systems setup setup-test setup-bench setup-dist build lint lint-format lint-python help
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,9 +36,9 @@ TEST := APOIDEA_WARCIO=$(CURDIR)/$(WARCIO) $(CARGO) test --workspace --locked
 # Most tests that take long only wait, so more of them run at a time than there are processors.
 TEST_THREADS ?= 6
 
-test: setup-test lint test-ui-units $(WARCIO) ## Pass all tests
+test: setup-test lint-format lint-python test-ui-units $(WARCIO) ## Pass all tests
 	$(CARGO) build --workspace --all-targets --locked
-	$(TEST) -- --test-threads=$(TEST_THREADS)
+	APOIDEA_WARCIO=$(CURDIR)/$(WARCIO) tests/suite $(CARGO) $(TEST_THREADS)
 
 test-long: setup-test $(DASHBOARD) $(WARCIO) ## Pass the tests that take minutes each, one by one: an hour or two
 	$(CARGO) build --workspace --all-targets --locked
@@ -106,10 +106,12 @@ $(ZIGBUILD): | setup-dist
 build: setup $(DASHBOARD)
 	$(CARGO) build --release --locked -p apoidea
 
-lint: setup-desktop $(DASHBOARD) lint-python
+lint: setup-desktop $(DASHBOARD) lint-format lint-python ## Check the format, and the code with clippy and ruff
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+lint-format: ui/node_modules/.package-lock.json
 	$(CARGO) fmt --all --check
 	cd ui && npm run --silent lint:format
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 lint-python: $(RUFF) ## Check and test the Python tools
 	$(RUFF) format --check

@@ -18,6 +18,8 @@ use tokio::{
 const ERROR: Duration = Duration::from_millis(12);
 /// So long nothing comes through a cut wire.
 const SILENCE: Duration = Duration::from_millis(400);
+/// Connections over one wire, if all come late: other tests use the processors, too.
+const MOST_CONNECTIONS: usize = 50;
 /// Packets sent through a wire that loses some.
 const PACKETS: usize = 400;
 
@@ -40,8 +42,8 @@ async fn wires_are_as_they_were_set() {
     for millis in [20, 80, 150, 300] {
         let round_trip = Duration::from_millis(millis);
         lab.set_round_trip(Place::Peer(0), Place::Site(3), round_trip);
-        let times = connect_times(&lab, Place::Site(3)).await;
-        // A packet is never early, and one of five connections is hardly late on any machine.
+        let times = connect_times(&lab, Place::Site(3), round_trip + ERROR).await;
+        // A packet is never early, and one of many connections is hardly late on any machine.
         let best = *times.iter().min().unwrap();
         println!("{round_trip:?}: connected after {times:?}");
         assert!(best >= round_trip, "{best:?} < {round_trip:?}");
@@ -55,8 +57,8 @@ async fn wires_are_as_they_were_set() {
     cuts_and_losses(&lab).await;
 }
 
-/// The times in which peer 0 connects to a site, by its own clock.
-async fn connect_times(lab: &Lab, site: Place) -> Vec<Duration> {
+/// The times in which peer 0 connects to a site, by its own clock, until one is below the bound.
+async fn connect_times(lab: &Lab, site: Place, bound: Duration) -> Vec<Duration> {
     let listener = TcpListener::bind((site.address(), 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let accepting = tokio::spawn(async move {
@@ -66,7 +68,7 @@ async fn connect_times(lab: &Lab, site: Place) -> Vec<Duration> {
         }
     });
     let mut times = Vec::new();
-    for _ in 0..5 {
+    while times.len() < MOST_CONNECTIONS && times.iter().all(|time| *time >= bound) {
         times.push(connect_time(lab, SocketAddr::new(site.address().into(), port)).await);
     }
     accepting.abort();
