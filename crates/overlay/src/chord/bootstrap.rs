@@ -65,6 +65,10 @@ const TOIL_WITHIN: Duration = Duration::from_secs(20);
 const DIALS_AT_ONCE: usize = 4;
 /// Peers of the rendezvous that are enough to enter by: one of them may be a liar.
 const ENOUGH_MET: usize = 3;
+/// The pauses after which a peer that has met nobody on the local network asks again who is there:
+/// a neighbour may have been too slow to answer at first. Each is twice as long as the one before.
+const LOCAL_AGAIN: Duration = Duration::from_secs(5);
+const LOCAL_AGAIN_MOST: Duration = Duration::from_secs(600);
 /// How long one name is used on the local network.
 const RENAME_EVERY: Duration = Duration::from_secs(3600);
 /// A member that others can reach announces itself this often; the DHT forgets after half an hour.
@@ -431,6 +435,8 @@ async fn meet_locally(
     let (mut asked, mut answered) = (0, 0);
     let mut rename = time::interval(RENAME_EVERY);
     rename.tick().await;
+    let mut pause = LOCAL_AGAIN;
+    let mut again = Instant::now() + pause;
     loop {
         tokio::select! {
             found = local.next(), if meetings.len() < MEETINGS => match found {
@@ -451,6 +457,13 @@ async fn meet_locally(
                     let contact = Contact::new(peer, &[Route::from(address)]);
                     mailbox.send(Command::Learned(vec![contact])).await;
                 }
+            }
+            () = time::sleep_until(again.into()), if answered == 0 => {
+                if let Err(error) = local.ask_again() {
+                    tracing::debug!(%error, "nobody is asked on the local network");
+                }
+                pause = (pause * 2).min(LOCAL_AGAIN_MOST);
+                again = Instant::now() + pause;
             }
             _ = rename.tick() => {
                 if let Err(error) = local.rename() {

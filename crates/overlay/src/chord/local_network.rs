@@ -54,6 +54,12 @@ impl LocalNetwork {
         self.daemon.register(announcement)
     }
 
+    /// Asks again who is there. Peers that were announced already are found once more.
+    pub fn ask_again(&mut self) -> Result<(), mdns_sd::Error> {
+        self.events = self.daemon.browse(SERVICE)?;
+        Ok(())
+    }
+
     /// The addresses of the next peer that is announced; none when listening has ended.
     pub async fn next(&self) -> Option<Vec<SocketAddr>> {
         loop {
