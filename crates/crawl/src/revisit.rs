@@ -143,7 +143,7 @@ impl Revisit {
     pub fn wait(&self, rate: ChangeRate, told: f64, weight: f64) -> Duration {
         let longest = LONGEST_OF_MEAN * self.mean;
         let threshold = self.threshold / weight.max(1e-6);
-        let days = due_after(heard(rate, told, threshold).in_a_day(), threshold).min(longest);
+        let days = due_after(rate, told, threshold).min(longest);
         let wait = Duration::from_secs_f64((days * self.bounds.day()).min(1e9));
         wait.clamp(self.bounds.least, self.bounds.most)
     }
@@ -167,14 +167,13 @@ impl Revisit {
         self.mean = (count / visits_in_a_day).clamp(least, most);
         let longest = (LONGEST_OF_MEAN * self.mean).min(most);
         let visits = |threshold: f64| -> f64 {
-            let each = |(rate, pages, told)| {
-                let quiet = heard(rate, told, threshold).in_a_day();
-                let wait = due_after(quiet, threshold).min(longest).max(least);
-                let hints = match is_worth(rate, threshold) {
-                    true => (told * rate.in_a_day()).min(1.0 / least),
+            let each = |(rate, pages, told): (ChangeRate, f64, f64)| {
+                let wait = due_after(rate, told, threshold).min(longest).max(least);
+                let told = match is_worth(rate, threshold) {
+                    true => told * rate.in_a_day(),
                     false => 0.0,
                 };
-                pages * (1.0 / wait + hints)
+                pages / until_told(told, wait).max(least)
             };
             pages.rates().map(each).sum()
         };
@@ -222,38 +221,55 @@ impl Revisit {
     }
 }
 
-/// The rate of the changes that a visit has to find by itself. Hints that are not followed tell
-/// nothing.
-fn heard(rate: ChangeRate, told: f64, threshold: f64) -> ChangeRate {
-    match is_worth(rate, threshold) {
-        true => rate.untold(told),
-        false => rate,
-    }
-}
-
 /// Is the time for which a page is current after a visit, at most, worth the threshold?
 fn is_worth(rate: ChangeRate, threshold: f64) -> bool {
     rate.in_a_day() * threshold < 1.0
 }
 
-/// The days after which a visit is worth the threshold: `(1 − e^(−λτ)(1+λτ))/λ` has reached it.
-/// Infinite if it never is.
-pub(crate) fn due_after(rate: f64, threshold: f64) -> f64 {
-    let wanted = rate * threshold;
-    if rate <= 0.0 || wanted >= 1.0 {
+/// The days after which a visit is worth the threshold, unless a hint has brought one before:
+/// `F − e^(−uτ)·L` has reached it. `F` is the mean time for which the page is current after a
+/// visit, `L` the mean time until the next one, `u` the rate of the changes that nothing tells.
+/// Without hints that is `(1 − e^(−λτ)(1+λτ))/λ`. Infinite if it never is.
+pub(crate) fn due_after(rate: ChangeRate, told: f64, threshold: f64) -> f64 {
+    if rate.in_a_day() <= 0.0 || !is_worth(rate, threshold) {
         return f64::INFINITY;
     }
-    // For small x the left side is x²/2, which begins the search below the answer.
-    let mut x = (2.0 * wanted).sqrt();
-    for _ in 0..30 {
-        let e = (-x).exp();
-        let step = (wanted - (1.0 - e * (1.0 + x))) / (x * e).max(1e-12);
-        x += step.clamp(-0.5 * x, 2.0);
-        if step.abs() < 1e-9 {
+    let untold = rate.untold(told).in_a_day();
+    let told = rate.in_a_day() - untold;
+    if untold <= 0.0 {
+        return f64::INFINITY;
+    }
+    // For small times the value is uτ²/2, and never more: the search begins below the answer.
+    let mut days = (2.0 * threshold / untold).sqrt();
+    for _ in 0..60 {
+        let is_current = (-untold * days).exp();
+        let until_told = until_told(told, days);
+        let value = until_told_or_changed(rate, days) - is_current * until_told;
+        let step = (threshold - value) / (untold * is_current * until_told).max(1e-12);
+        // Far out the value hardly grows, and a step would lead into nothing.
+        let step = step.clamp(-0.5 * days, 2.0 * days);
+        days += step;
+        if step.abs() < 1e-9 * days {
             break;
         }
     }
-    x / rate
+    days
+}
+
+/// The mean time to the next visit, in days: one after so many, or sooner when a change is told.
+fn until_told(told_in_a_day: f64, days: f64) -> f64 {
+    let hints = told_in_a_day * days;
+    match hints > 1e-6 {
+        // Exact for small numbers as well.
+        true if days.is_finite() => -(-hints).exp_m1() / told_in_a_day,
+        true => 1.0 / told_in_a_day,
+        false => days,
+    }
+}
+
+/// The mean time for which a page is current within so many days after a visit.
+fn until_told_or_changed(rate: ChangeRate, days: f64) -> f64 {
+    -(-rate.in_a_day() * days).exp_m1() / rate.in_a_day()
 }
 
 impl<Original> Novelty<Original> {
@@ -308,22 +324,28 @@ mod tests {
     }
 
     #[test]
+    fn a_page_whose_changes_are_told_waits_longer_but_not_for_ever() {
+        let rate = ChangeRate::per_day(0.1);
+        let waits = [0.0, 0.3, 0.6, 0.9].map(|told| due_after(rate, told, 1.0));
+        assert!(waits.is_sorted(), "{waits:?}");
+        assert!(waits.iter().all(|days| days.is_finite()), "{waits:?}");
+        assert_eq!(due_after(rate, 1.0, 1.0), f64::INFINITY, "hints tell all");
+    }
+
+    #[test]
     fn a_page_is_due_when_a_visit_is_worth_the_threshold() {
         for rate in [0.001, 0.01, 0.1, 0.24] {
             for threshold in [0.1, 1.0, 4.0] {
-                let after = due_after(rate, threshold);
+                let after = due_after(ChangeRate::per_day(rate), 0.0, threshold);
                 assert!(
                     (value(rate, after) - threshold).abs() < 1e-6,
                     "{rate} {threshold}"
                 );
             }
         }
-        assert_eq!(
-            due_after(0.25, 4.0),
-            f64::INFINITY,
-            "it would be old at once"
-        );
-        assert_eq!(due_after(0.0, 4.0), f64::INFINITY);
+        let due_after = |rate| due_after(ChangeRate::per_day(rate), 0.0, 4.0);
+        assert_eq!(due_after(0.25), f64::INFINITY, "it would be old at once");
+        assert_eq!(due_after(0.0), f64::INFINITY);
     }
 
     #[test]

@@ -110,6 +110,8 @@ struct Visits<'a> {
     last: Vec<f64>,
     /// The first change that each page's last visit did not see.
     unseen: Vec<usize>,
+    /// Pages that are due because of a hint.
+    hinted: Vec<bool>,
     /// The entry of the queue that counts for each page: a hint makes a later one.
     turn: Vec<u32>,
     due: BinaryHeap<Reverse<(Day, usize, u32)>>,
@@ -125,6 +127,7 @@ fn play(record: &ChangeRecord, policy: Policy, mean_days: f64) -> Freshness {
         schedule: Schedule::new(policy, &record.pages, record.end, mean_days),
         last: vec![0.0; pages],
         unseen: vec![0; pages],
+        hinted: vec![false; pages],
         turn: vec![0; pages],
         due: BinaryHeap::new(),
         from: mean_days,
@@ -202,6 +205,7 @@ impl Visits<'_> {
 
     fn visit(&mut self, page: usize, now: f64) {
         let change = self.count(page, now);
+        self.hinted[page] = false;
         let last = std::mem::replace(&mut self.last[page], now);
         self.schedule.visited(page, change, last, now);
         self.put(page, self.schedule.due(page, now));
@@ -220,20 +224,20 @@ impl Visits<'_> {
         PageChange::Changed
     }
 
-    /// Pages of whose last changes the hints tell are due at once.
+    /// Pages of which the hints tell a change since the last visit are due at once. A list goes on
+    /// to name a change until the page is visited.
     fn read_hints(&mut self, now: f64) {
         for page in 0..self.last.len() {
-            if !self.schedule.follows_hints(page) {
+            if self.hinted[page] || !self.schedule.follows_hints(page) {
                 continue;
             }
             let changes = &self.record.pages[page].changes;
             let unseen = self.unseen[page]..changes.partition_point(|&at| at < now);
-            let is_new = |&number: &usize| changes[number] >= now - HINT_DAYS;
             if unseen
                 .rev()
-                .take_while(is_new)
                 .any(|number| self.schedule.is_told(page, number))
             {
+                self.hinted[page] = true;
                 self.put(page, now - 1e6);
             }
         }

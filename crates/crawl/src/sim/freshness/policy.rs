@@ -186,13 +186,15 @@ impl Schedule {
 
 /// The intervals at which one more visit of any page is worth the same, for rates that are known.
 fn known_intervals(lives: &[PageLife], end: f64, mean_days: f64) -> Vec<f64> {
-    let rate = |life: &PageLife| life.changes.len() as f64 / (end - life.born).max(1.0);
+    let rate = |life: &PageLife| {
+        ChangeRate::per_day(life.changes.len() as f64 / (end - life.born).max(1.0))
+    };
     let alive = |life: &PageLife| (end - life.born).max(0.0);
     let budget = lives.iter().map(alive).sum::<f64>() / mean_days;
     let intervals = |threshold: f64| {
         lives
             .iter()
-            .map(move |life| due_after(rate(life), threshold))
+            .map(move |life| due_after(rate(life), 0.0, threshold))
     };
     let visits = |threshold: f64| -> f64 {
         intervals(threshold)
